@@ -596,5 +596,18 @@ class Store(Protocol):
         ...
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
-        """Check the store's health; `thorough` reads every page."""
+        """Check the store's health; `thorough` reads every page and every row."""
         ...
+
+    async def damage(self, key: Key) -> list[str]:
+        """Describe each damaged or missing row of a conversation, outside its entries.
+
+        An empty conversation name stands for the tenant's projects.
+        """
+        ...
+
+    async def reseal(self, key: Key) -> None:
+        """Accept the conversation's rows as they are now, after they were repaired.
+
+        An empty conversation name stands for the tenant's projects.
+        """

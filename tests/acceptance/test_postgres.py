@@ -81,6 +81,10 @@ SHAPE = {
         "SELECT relname, relrowsecurity, relforcerowsecurity, reloptions FROM pg_class"
         " WHERE relnamespace = 'firnline'::regnamespace AND relkind = 'r'"
     ),
+    "triggers": (
+        "SELECT tgrelid::regclass::text, pg_get_triggerdef(oid) FROM pg_trigger"
+        " WHERE NOT tgisinternal"
+    ),
     "storage": (
         "SELECT attrelid::regclass::text, attname, attstorage FROM pg_attribute JOIN pg_class c"
         " ON c.oid = attrelid AND c.relkind = 'r' AND c.relnamespace = 'firnline'::regnamespace"
@@ -1040,7 +1044,7 @@ async def test_damaged_digests_cards_and_topics_are_errors(postgres, store):
         with pytest.raises(StoreCorrupt):
             await fresh.topics(KEY)
     findings = await store.check(thorough=True)
-    assert [finding.what for finding in findings if finding.state == "broken"] == ["cards"]
+    assert [finding.what for finding in findings if finding.state == "broken"] == ["cards", "rows"]
     lease = await store.lease(KEY, "w", 60)
     assert await store.fail_damaged(lease) == 1
     assert await store.newest_digest(KEY) is None

@@ -13,7 +13,9 @@ from firnline.log.entry import Digest, Key, Lease
 from firnline.store import SqliteStore
 from firnline.store.digests import checksum_of, encode_digest
 from firnline.store.sqlite import leases, log, pending
+from firnline.store.sqlite.connection import register_functions
 from firnline.testing import draft, drafts
+from support.damage import damage_rows
 
 KEY = Key("default", "c")
 OTHER = Key("default", "d")
@@ -33,13 +35,6 @@ async def store(path):
     await store.close()
 
 
-def _sql(path, *statements):
-    with closing(apsw.Connection(str(path))) as connection:
-        for statement in statements:
-            connection.execute(statement)
-            assert connection.changes(), statement
-
-
 # -- cost -------------------------------------------------------------------------------------
 
 
@@ -48,6 +43,7 @@ class Steps:
 
     def __init__(self, path):
         self._connection = apsw.Connection(str(path))
+        register_functions(self._connection)
         self._count = 0
         self._connection.set_progress_handler(self._step, 1)
 
@@ -185,7 +181,7 @@ async def test_entries_and_their_pins_are_stored_together_or_not_at_all(store, p
 async def test_a_pin_on_a_missing_entry_is_damage(store, path, seq):
     await store.append(KEY, [draft(text, pinned=text == "b") for text in "abc"])
     await store.append(OTHER, drafts("abcdef"))
-    _sql(path, f"INSERT INTO pin VALUES (1, {seq})")
+    damage_rows(path, f"INSERT INTO pin VALUES (1, {seq})")
     with pytest.raises(StoreCorrupt):
         await store.pinned(KEY)
     assert len(await store.read(KEY)) == 3
@@ -196,7 +192,7 @@ async def test_a_pin_on_a_missing_entry_is_damage(store, path, seq):
 @pytest.mark.promise("typed-failure")
 async def test_a_pinned_entry_that_is_gone_is_damage(store, path):
     await store.append(KEY, [draft(text, pinned=text == "b") for text in "abc"])
-    _sql(path, "DELETE FROM entry WHERE id = (1 << 32) + 1")
+    damage_rows(path, "DELETE FROM entry WHERE id = (1 << 32) + 1")
     with pytest.raises(StoreCorrupt):
         await store.pinned(KEY)
 
@@ -211,7 +207,9 @@ def _flip(path, change, *values):
     with closing(apsw.Connection(str(path))) as connection:
         schema = list(connection.execute("SELECT * FROM sqlite_schema WHERE tbl_name = 'digest'"))
         connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("DELETE FROM sqlite_schema WHERE tbl_name = 'digest' AND type = 'index'")
+        connection.execute(
+            "DELETE FROM sqlite_schema WHERE tbl_name = 'digest' AND type IN ('index', 'trigger')"
+        )
         connection.execute("UPDATE sqlite_schema SET sql = ? WHERE name = 'digest'", (loose,))
         connection.execute("PRAGMA writable_schema = RESET")
         connection.execute(f"UPDATE digest SET {change} {second}", values)
@@ -286,7 +284,7 @@ async def test_an_index_that_names_a_digest_that_failed_is_damage(store, path):
 @pytest.mark.promise("typed-failure")
 async def test_a_damaged_strategy_is_damage(store, path):
     await store.describe(KEY, strategy={"name": "slide"})
-    _sql(path, "UPDATE conversation SET strategy = '{'")
+    damage_rows(path, "UPDATE conversation SET strategy = '{'")
     with pytest.raises(StoreCorrupt):
         await store.head(KEY)
 

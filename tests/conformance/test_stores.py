@@ -9,6 +9,7 @@ from firnline.store import RamStore, SqliteStore
 from firnline.store.mongo import MongoStore
 from firnline.store.postgres import PostgresStore
 from firnline.testing import StoreConformance, store_machine
+from support.damage import SQLITE, damage_postgres, damage_rows
 
 EXAMPLES = 500 if os.environ.get("FIRNLINE_TORTURE") else 60
 
@@ -28,6 +29,10 @@ class TestSqliteStore(StoreConformance):
     def make_store(self, folder, clock):
         return SqliteStore(folder / "store.db", clock=clock)
 
+    async def damage_rows(self, folder, what):
+        damage_rows(folder / "store.db", SQLITE[what])
+        return True
+
 
 @pytest.mark.requirement("X2")
 class TestPostgresStore(StoreConformance):
@@ -35,10 +40,14 @@ class TestPostgresStore(StoreConformance):
 
     @pytest.fixture(autouse=True)
     def _database(self, postgres):
-        self.url = postgres.url
+        self.database, self.url = postgres, postgres.url
 
     def make_store(self, folder, clock):
         return PostgresStore(self.url, clock=clock)
+
+    async def damage_rows(self, folder, what):
+        damage_postgres(self.database, what)
+        return True
 
 
 @pytest.mark.requirement("X2")

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from firnline.context import marks
 from firnline.context.plan import Strategy, View, covering, is_question
 from firnline.context.render import render_recalled
+from firnline.errors import StoreCorrupt
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Head, Key, Topic
 from firnline.log.message import result_ids
@@ -26,6 +27,9 @@ async def in_force(store: Store, key: Key, topic: int | None = None) -> tuple[Di
     if newest is None:
         return ()
     beside = await store.digests(key, newest.beside) if newest.beside else []
+    if len(beside) != len(newest.beside):
+        raise StoreCorrupt(f"{key.conversation}: some of the digests {newest.beside} are missing")
+    beside = [digest for digest in beside if digest.status == "completed"]
     return tuple(sorted((*beside, newest), key=lambda digest: (digest.first_seq, digest.last_seq)))
 
 

@@ -12,6 +12,7 @@ from firnline.log import limits
 from firnline.log.entry import Digest, Lease
 from firnline.log.message import encode_json, format_time, parse_time
 from firnline.log.text import clean_fields
+from firnline.store.seals import Seal, mark_of
 
 
 def encode_digest(digest: Digest) -> bytes:
@@ -82,6 +83,14 @@ def _check_base(digest: Digest, newest: Digest | None) -> None:
             expected_base=digest.base,
             actual_base=actual,
         )
+
+
+def newest_seal(newest: Digest | None, checksum: bytes) -> Seal:
+    """What the seal of the newest completed digest should be; `checksum` is its row's."""
+    if newest is None:
+        return Seal(0, 0)
+    topic = -1 if newest.topic is None else newest.topic
+    return Seal(newest.version, mark_of(newest.version, topic, checksum))
 
 
 def fail_abandoned(digest: Digest) -> Digest:

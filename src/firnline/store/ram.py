@@ -627,6 +627,15 @@ class RamStore:
         del path
         return False
 
+    async def damage(self, key: Key) -> list[str]:
+        """See `Store.damage`; memory is not damaged."""
+        del key
+        return []
+
+    async def reseal(self, key: Key) -> None:
+        """See `Store.reseal`."""
+        del key
+
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""
         del thorough

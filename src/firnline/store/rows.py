@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 from firnline.errors import ConflictError, InputError, KeyReused, StoreCorrupt
 from firnline.log import chain, limits
-from firnline.log.entry import Entry, EntryDraft, Head, Idempotency, Key, Record, genesis, next_hash
+from firnline.log.entry import (
+    Entry,
+    EntryDraft,
+    Head,
+    Idempotency,
+    Key,
+    Project,
+    Record,
+    genesis,
+    next_hash,
+)
 from firnline.log.message import from_microseconds
 from firnline.store import segments
+from firnline.store.seals import (
+    ABOUT,
+    ADVICE,
+    Seal,
+    check_seal,
+    damaged_part,
+    mark_of,
+    project_part,
+)
 
 SEQ_MAX: Final = (1 << limits.SEQ_BITS) - 1
 
@@ -59,8 +78,10 @@ def all_of_type(kind: type, *values: Any) -> bool:
 def head_of(row: Sequence[Any]) -> Head:
     """A head, from its columns in the order that both SQL backends select them."""
     tenant, name, start, next_seq, hash_, total, *rest = row
-    created, updated, project, metadata, archived, strategy = rest
+    created, updated, project, metadata, archived, strategy, *other, sealed = rest
     ConversationRow.of(Key(tenant, name), (0, next_seq, total, hash_, start))
+    if sealed not in (None, mark_of(start, project, metadata, strategy, archived, *other, created)):
+        raise damaged_part(name, ABOUT)
     try:
         times = from_microseconds(created), from_microseconds(updated)
         about = project, json.loads(metadata), archived
@@ -68,6 +89,23 @@ def head_of(row: Sequence[Any]) -> Head:
         return Head(name, next_seq - 1, hash_, total, *times, *about, strategy=chosen)
     except (ValueError, OverflowError, TypeError) as error:
         raise StoreCorrupt(f"the row of the conversation {name!r} is damaged") from error
+
+
+def projects_of(
+    tenant: str, found: Sequence[Sequence[Any]], sealed: Mapping[str, Sequence[Any]]
+) -> list[Project]:
+    """A tenant's projects from their rows, each compared with its seal; none may be missing."""
+    try:
+        for name, *columns in found:
+            check_seal(tenant, project_part(name), sealed.get(name), Seal(1, mark_of(*columns)))
+        for name in {*sealed} - {name for name, *_ in found}:
+            raise damaged_part(tenant, project_part(name))
+        return [
+            Project(name, status, schedule, task, json.loads(metadata))
+            for name, status, schedule, task, metadata in found
+        ]
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StoreCorrupt(f"{tenant}: the row of a project is damaged; {ADVICE}") from error
 
 
 # -- appending --------------------------------------------------------------------------------
@@ -99,6 +137,11 @@ def next_entries(
         total += tokens
         entries.append(Entry(seq, message, tokens, total, hash_, tokenizer))
     return tuple(entries)
+
+
+def idempotency_mark(id_: int, key: str, fingerprint: str, first_seq: int, last_seq: int) -> int:
+    """What the row of an idempotency key is checked against."""
+    return mark_of(id_, key, fingerprint, first_seq, last_seq)
 
 
 def check_repeat(idempotency: Idempotency, fingerprint: str) -> None:
@@ -193,7 +236,7 @@ def verify_span(found: ConversationRow, stored: list[Record], first: int, last: 
 
 def check_end(found: ConversationRow, last: Record) -> None:
     """Raise `StoreCorrupt` if the last entry of the log does not match the recorded head."""
-    if last.seq == found.next_seq - 1 and last.hash != found.hash:
+    if last.seq == found.next_seq - 1 and (last.hash, last.total) != (found.hash, found.total):
         raise StoreCorrupt(f"{found.key.conversation}: the log does not end at its recorded head")
 
 

@@ -19,6 +19,7 @@ from firnline.log.message import Message, Part, ToolCall, encode
 from firnline.log.text import Json
 from firnline.protocols import Clock, Store
 from firnline.testing.cards_suite import KeepingConformance
+from firnline.testing.damage_suite import DamageConformance
 from firnline.testing.digests_suite import DigestingConformance, reopen
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, Ticking, draft, drafts
 from firnline.testing.views_suite import ViewingConformance
@@ -51,7 +52,9 @@ QUERIES: Final = (
 HERE: Final = Scope(conversation=KEY.conversation)
 
 
-class StoreConformance(DigestingConformance, ViewingConformance, KeepingConformance):
+class StoreConformance(
+    DigestingConformance, ViewingConformance, KeepingConformance, DamageConformance
+):
     """Subclass it and define `make_store`; pytest then runs every test against your store."""
 
     def make_store(self, folder: Path, clock: Clock) -> Store:

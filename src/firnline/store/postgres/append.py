@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from firnline.errors import StoreError, StoreTimeout
+from firnline.errors import StoreCorrupt, StoreError, StoreTimeout
 from firnline.log import limits
 from firnline.log.entry import Appended, Entry, EntryDraft, Idempotency, Key, genesis
 from firnline.log.message import EPOCH, Message, microseconds
@@ -26,7 +26,8 @@ _ANALYZED_INLINE: Final = 100_000  # bytes of messages that are analyzed in a fe
 _DRAFTS_AT_ONCE: Final = 1_000
 _BYTES_AT_ONCE: Final = 2 * 1024 * 1024
 _REPLAY: Final = (
-    f"SELECT fingerprint, first_seq, last_seq FROM idempotency WHERE {log.HERE} AND key = %(given)s"
+    f"SELECT fingerprint, first_seq, last_seq, mark FROM idempotency WHERE {log.HERE}"
+    " AND key = %(given)s"
 )
 _MOVE_HEAD: Final = (
     "UPDATE conversation SET next_seq = %s, total = %s, hash = %s, updated_at = %s"
@@ -239,7 +240,10 @@ async def _open_head(transaction: Transaction, given: QueuedAppend) -> Conversat
     while True:
         found, seen = await log.find_with(transaction, key, *queries, lock=log.CHANGE)
         if found and idempotency and seen[0]:
-            fingerprint, first, last = seen[0][0]
+            fingerprint, first, last, mark = seen[0][0]
+            marked = rows.idempotency_mark(found.id, idempotency.key, fingerprint, first, last)
+            if mark not in (None, marked):
+                raise StoreCorrupt(f"{key.conversation}: the row of an idempotency key is damaged")
             rows.check_repeat(idempotency, fingerprint)
             return Appended(tuple(await log.span(transaction, key, first, last)), replayed=True)
         rows.check_append(key, found.next_seq if found else 0, drafts, expected_seq)

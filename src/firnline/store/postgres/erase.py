@@ -21,7 +21,7 @@ _OWNED: Final = (
     *("entry", "segment", "digest", "topic", "said", "search", "idempotency", "pin", "member"),
     *("assigned", "embedded", "vector", "card"),
 )
-_TABLES: Final = ", ".join(f"{SCHEMA}.{table}" for table in (*_OWNED, "conversation"))
+_TABLES: Final = ", ".join(f"{SCHEMA}.{table}" for table in (*_OWNED, "conversation", "seal"))
 
 _VACUUM: Final = f"VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) {_TABLES}"
 

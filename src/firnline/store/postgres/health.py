@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from firnline.protocols import Finding
-from firnline.store.postgres import cards, migrate
+from firnline.store.postgres import cards, migrate, seals
 from firnline.store.postgres.connection import SCHEMA, Row, Transaction
+from firnline.store.seals import seals_finding
 
 _SERVER: Final = (
     "SELECT current_setting('server_version'), current_setting('fsync'),"
@@ -49,10 +50,12 @@ async def check(transaction: Transaction, *, thorough: bool) -> list[Finding]:
         (_CONTENT, ()),
         (_INDEX, ()),
         (stray, ()),
-        ("SELECT count(*) FROM card", ()),
+        ("SELECT (SELECT count(*) FROM card), (SELECT count(*) FROM seal)", ()),
     )
-    server, version, role, unforced, vectors, content, index, ((strays,),), ((count,),) = answers
+    server, version, role, unforced, vectors, content, index, ((strays,),), counts = answers
+    ((count, sealed),) = counts
     damaged = await cards.damaged_cards(transaction) if thorough else []
+    unsealed = await seals.all_damaged_rows(transaction) if thorough else None
     return [
         *_server(server[0]),
         Finding("schema", "ok", f"version {version[0][0]} of {max(migrate.shipped_migrations())}"),
@@ -61,6 +64,7 @@ async def check(transaction: Transaction, *, thorough: bool) -> list[Finding]:
         _content(content[0], strays),
         _index(index[0]),
         _cards(count, damaged, thorough=thorough),
+        seals_finding(sealed, unsealed),
     ]
 
 

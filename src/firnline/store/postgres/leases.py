@@ -22,16 +22,24 @@ from firnline.store.digests import (
     fail_abandoned,
     lease_lost,
     mark_undone,
+    newest_seal,
     next_version,
 )
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Query, Row, Transaction
+from firnline.store.postgres.seals import reseal, seal_in, seals_query
 from firnline.store.rows import SEQ_MAX, ConversationRow
+from firnline.store.seals import DIGESTS, check_seal, newest_part
 
-_COLUMNS: Final = "SELECT version, status, body, checksum FROM digest"
+_COLUMNS: Final = "SELECT version, topic, status, body, checksum FROM digest"
 _NEWEST: Final = (
     f"{_COLUMNS} WHERE {log.HERE} AND topic = %(topic)s AND status = 'completed'"
     " ORDER BY version DESC LIMIT 1"
+)
+_MISSING: Final = (
+    f"SELECT count FROM seal s WHERE {log.HERE} AND part LIKE 'newest:%%' AND NOT EXISTS (SELECT"
+    " FROM digest d WHERE d.tenant = s.tenant AND d.conversation = s.conversation"
+    " AND d.version = s.count)"
 )
 _NO_TOPIC: Final = -1
 
@@ -86,12 +94,12 @@ async def release(transaction: Transaction, lease: Lease) -> None:
 async def begin(transaction: Transaction, lease: Lease, digest: Digest) -> Digest:
     """Record a digest as processing; fail those that an earlier holder left processing."""
     found, now = await _leased_row(transaction, lease)
-    newest_, (last,), unfinished = await transaction.each(
-        _newest_query(lease.key, digest.topic),
+    newest_, seals, (last,), unfinished = await transaction.each(
+        *_newest_queries(lease.key, digest.topic),
         (f"SELECT max(version) FROM digest WHERE {log.HERE}", log.here(lease.key)),
         (f"{_COLUMNS} WHERE {log.HERE} AND status = 'processing'", log.here(lease.key)),
     )
-    newest = _newest(lease.key, newest_, digest.topic)
+    newest = _newest(lease.key, newest_, seals, digest.topic)
     begun = next_version(newest, last[0] or 0, digest, now)
     for row in unfinished:
         _put(transaction, found, fail_abandoned(_digest(lease.key, row)), 0)
@@ -103,12 +111,12 @@ async def finish(transaction: Transaction, lease: Lease, digest: Digest) -> Dige
     """Complete or fail the digest that this lease began."""
     found, _ = await _leased_row(transaction, lease)
     values = log.here(lease.key, version=digest.version, fence=lease.fence)
-    newest, own = await transaction.each(
-        _newest_query(lease.key, digest.topic),
+    newest, seals, own = await transaction.each(
+        *_newest_queries(lease.key, digest.topic),
         (f"{_COLUMNS} WHERE {log.HERE} AND version = %(version)s AND fence = %(fence)s", values),
     )
     stored = _digest(lease.key, own[0]) if own else None
-    check_finish(stored, digest, _newest(lease.key, newest, digest.topic))
+    check_finish(stored, digest, _newest(lease.key, newest, seals, digest.topic))
     _put(transaction, found, digest, lease.fence)
     return digest
 
@@ -124,13 +132,17 @@ async def undo(transaction: Transaction, lease: Lease, version: int) -> Digest:
 
 
 async def fail_damaged(transaction: Transaction, lease: Lease) -> int:
-    """Replace each unreadable digest with a failed one; returns how many."""
+    """Replace each unreadable digest by a failed one; returns how many were damaged or missing."""
     found, _ = await _leased_row(transaction, lease)
-    rows = await transaction.rows(f"{_COLUMNS} WHERE {log.HERE}", log.here(lease.key))
+    rows, lost = await transaction.each(
+        (f"{_COLUMNS} WHERE {log.HERE}", log.here(lease.key)), (_MISSING, log.here(lease.key))
+    )
     damaged = [row[0] for row in rows if not _is_readable(lease.key, row)]
     for version in damaged:
         _put(transaction, found, damaged_digest(version), lease.fence)
-    return len(damaged)
+    await reseal(transaction, lease.key, DIGESTS)
+    await reseal(transaction, lease.key, newest_part("%"))
+    return max(len(damaged), len(lost))  # one under a wrong version is both
 
 
 def _is_readable(key: Key, row: Row) -> bool:
@@ -157,17 +169,24 @@ async def newest_digest(
     transaction: Transaction, key: Key, topic: int | None = None
 ) -> Digest | None:
     """The newest completed digest: the last entry of a partial index."""
-    return _newest(key, await transaction.rows(*_newest_query(key, topic)), topic)
+    return _newest(key, *await transaction.each(*_newest_queries(key, topic)), topic)
 
 
-def _newest_query(key: Key, topic: int | None) -> Query:
-    return _NEWEST, log.here(key, topic=_NO_TOPIC if topic is None else topic)
+def _newest_queries(key: Key, topic: int | None) -> tuple[Query, Query]:
+    """The queries for the newest completed digest and for its seal."""
+    own = _NO_TOPIC if topic is None else topic
+    return (_NEWEST, log.here(key, topic=own)), seals_query(key, newest_part(own))
 
 
-def _newest(key: Key, rows: Sequence[Row], topic: int | None) -> Digest | None:
+def _newest(
+    key: Key, rows: Sequence[Row], seals: Sequence[Row], topic: int | None
+) -> Digest | None:
     digest = _digest(key, rows[0]) if rows else None
     if digest is not None and digest.topic != topic:
         raise StoreCorrupt(f"{key.conversation}: a digest does not match its row")
+    part = newest_part(_NO_TOPIC if topic is None else topic)
+    found = newest_seal(digest, rows[0][-1] if rows else b"")
+    check_seal(key.conversation, part, seal_in(seals, part), found)
     return digest
 
 
@@ -183,9 +202,10 @@ async def put_all(transaction: Transaction, key: Key, items: Sequence[Digest]) -
 
 def _digest(key: Key, row: Row) -> Digest:
     """The digest of a row, which must match the row's columns."""
-    version, status, body, checksum = row
+    version, topic, status, body, checksum = row
     digest = decode_digest(body, checksum)
-    if (version, status) != (digest.version, digest.status):
+    own = _NO_TOPIC if digest.topic is None else digest.topic
+    if (version, topic, status) != (digest.version, own, digest.status):
         raise StoreCorrupt(f"{key.conversation}: a digest does not match its row")
     return digest
 

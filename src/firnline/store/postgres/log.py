@@ -13,6 +13,7 @@ from firnline.log.message import microseconds
 from firnline.store import rows
 from firnline.store.postgres.connection import Query, Row, Transaction
 from firnline.store.rows import SEQ_MAX, ConversationRow, Segment
+from firnline.store.seals import PINS, Seal, check_seal, seal_of
 
 # Locks on a conversation's row, each held to the end of its transaction.
 CHANGE: Final = "FOR NO KEY UPDATE"  # one writer at a time: its head or what depends on it
@@ -28,7 +29,9 @@ _FIND: Final = (
 )
 _HEAD: Final = (
     "SELECT tenant, name, genesis, next_seq, hash, total, created_at, updated_at, project,"
-    " metadata::text, archived, strategy::text FROM conversation"
+    " metadata::text, archived, strategy::text, fence, lease_owner, lease_until, owed_at,"
+    " (SELECT mark FROM seal WHERE seal.tenant = c.tenant AND seal.conversation = c.id"
+    " AND part = 'about') FROM conversation c"
 )
 _COLUMNS: Final = "SELECT seq, body, tokens, total, hash, tokenizer"
 # Sizes are known without reading the bodies, so a page of large ones ends early. The range has an
@@ -75,6 +78,7 @@ _SEGMENTS_OF: Final = (
     f" FROM segment WHERE {HERE} AND first_seq <= near.seq)"
     " FROM (SELECT seq FROM asked UNION SELECT seq - 1 FROM asked) AS near)"
 )
+_PINS_SEAL: Final = f"SELECT count, mark FROM seal WHERE {HERE} AND part = '{PINS}'"
 _NEWEST_MIN: Final = 32
 _TOKENS_EACH: Final = 16  # few messages are shorter
 
@@ -249,16 +253,25 @@ async def chosen(
     transaction: Transaction, key: Key, asked: str, values: Mapping[str, Any]
 ) -> tuple[list[int], list[Entry]]:
     """The sequence numbers that the query `asked` returns, and the entries there, in order."""
-    found, (numbers, live, archived) = await find_with(
+    seqs, entries, _ = await _chosen_with(transaction, key, asked, values, "SELECT")
+    return seqs, entries
+
+
+async def _chosen_with(
+    transaction: Transaction, key: Key, asked: str, values: Mapping[str, Any], other: str
+) -> tuple[list[int], list[Entry], list[Row]]:
+    """Like `chosen`, with the rows of another query of the same moment."""
+    found, (numbers, live, archived, rest) = await find_with(
         transaction,
         key,
         (asked, values),
         (_LIVE_OF.format(asked=asked), values),
         (_SEGMENTS_OF.format(asked=asked), values),
+        (other, values),
     )
     seqs = sorted({seq for (seq,) in numbers})
     if found is None:
-        return seqs, []
+        return seqs, [], []
     stored = {item.seq: item for row in archived for item in rows.unpack_segment(Segment(*row))}
     stored |= {row[0]: Record(*row) for row in live}
     entries: list[Entry] = []
@@ -266,7 +279,7 @@ async def chosen(
         wanted = range(max(first - 1, 0), last + 1)
         run = [stored[seq] for seq in wanted if seq in stored]
         entries += rows.verify_span(found, run, first, last)
-    return seqs, entries
+    return seqs, entries, rest
 
 
 async def tokens_between(transaction: Transaction, key: Key, first: int, last: int) -> int:
@@ -373,7 +386,9 @@ async def pin(transaction: Transaction, key: Key, seq: int, *, pinned: bool) -> 
 async def pinned(transaction: Transaction, key: Key) -> list[Entry]:
     """The pinned entries; a pin on a missing entry is damage."""
     marked = f"SELECT seq FROM pin WHERE {HERE}"
-    there, entries = await chosen(transaction, key, marked, here(key))
+    there, entries, seals = await _chosen_with(transaction, key, marked, here(key), _PINS_SEAL)
+    sealed = next((Seal(*row) for row in seals), None)
+    check_seal(key.conversation, PINS, sealed, seal_of([(seq,) for seq in there]))
     if len(entries) != len(there):
         raise StoreCorrupt(f"{key.conversation}: an entry is pinned but missing")
     return entries

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import json
+from typing import Final
 
 from firnline.log.entry import Head, Key, Project
 from firnline.log.message import encode_json
 from firnline.log.text import Json
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Transaction
+from firnline.store.rows import projects_of
+from firnline.store.seals import project_part
+
+_PROJECTS: Final = (
+    "SELECT name, status, schedule, task, metadata::text FROM project"
+    " WHERE tenant = %s ORDER BY name"
+)
+_SEALS: Final = "SELECT part, count, mark FROM seal WHERE tenant = %s AND conversation = 0"
 
 
 async def describe(
@@ -49,15 +57,9 @@ def _json(value: dict[str, Json] | None) -> str | None:
 
 async def list_all(transaction: Transaction, tenant: str) -> list[Project]:
     """The tenant's projects by name."""
-    found = await transaction.rows(
-        "SELECT name, status, schedule, task, metadata::text FROM project"
-        " WHERE tenant = %s ORDER BY name",
-        (tenant,),
-    )
-    return [
-        Project(name, status, schedule, task, json.loads(metadata))
-        for name, status, schedule, task, metadata in found
-    ]
+    found, seals = await transaction.each((_PROJECTS, (tenant,)), (_SEALS, (tenant,)))
+    start = project_part("")
+    return projects_of(tenant, found, {part.removeprefix(start): rest for part, *rest in seals})
 
 
 async def save(transaction: Transaction, tenant: str, project: Project) -> None:

@@ -57,6 +57,7 @@ from firnline.store.postgres import (
     migrate,
     pending,
     projects,
+    seals,
     search,
     vectors,
     views,
@@ -517,6 +518,15 @@ class PostgresStore:
         """See `Store.owns`; always False: the data is on the server."""
         del path
         return False
+
+    async def damage(self, key: Key) -> list[str]:
+        """See `Store.damage`."""
+        work = partial(seals.damaged_rows, key=key)
+        return await self._read(key.tenant, work, brief=False)
+
+    async def reseal(self, key: Key) -> None:
+        """See `Store.reseal`."""
+        await self._write(key.tenant, lambda tx: seals.reseal(tx, key))
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""

@@ -11,27 +11,43 @@ from firnline.protocols import TopicAssignments
 from firnline.store.digests import checksum_of
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Row, Transaction
+from firnline.store.postgres.seals import check_part, seal_in, seals_query
 from firnline.store.rows import SEQ_MAX
+from firnline.store.seals import ASSIGNED, TOPICS, Seal, check_seal, members_part
 from firnline.store.topics import TopicCache, check_assignment, decode_topic, encode_topic
 
+_MEMBERS: Final = (
+    f"SELECT seq FROM member WHERE {log.HERE} AND topic = %(topic)s AND seq >= %(first)s"
+    " ORDER BY seq"
+)
 _PROGRESS: Final = f"SELECT next_seq, revision FROM assigned WHERE {log.HERE}"
 
 
 async def read_topics(transaction: Transaction, key: Key, cache: TopicCache) -> TopicAssignments:
     """The topics, their progress and revision; the topics are cached by revision."""
-    found, (progress,) = await log.find_with(transaction, key, (_PROGRESS, log.here(key)))
-    next_seq, revision = progress[0] if progress else (0, 0)
+    found, (progress, seals) = await log.find_with(
+        transaction, key, (_PROGRESS, log.here(key)), seals_query(key, ASSIGNED, TOPICS)
+    )
+    next_seq, revision = _checked_progress(key, progress, seals)
     known = cache.get(found.id, revision) if found else {}
     if known is None and found is not None:
         rows = await transaction.rows(
             f"SELECT id, checksum, body FROM topic WHERE {log.HERE} ORDER BY id", log.here(key)
         )
-        known = _topics(key, rows)
+        known = _topics(key, rows, seals)
         cache.put(found.id, revision, known)
     return TopicAssignments(known or {}, next_seq, revision)
 
 
-def _topics(key: Key, rows: Sequence[Row]) -> dict[int, Topic]:
+def _checked_progress(key: Key, progress: Sequence[Row], seals: Sequence[Row]) -> tuple[int, int]:
+    next_seq, revision = progress[0] if progress else (0, 0)
+    sealed = seal_in(seals, ASSIGNED)
+    check_seal(key.conversation, ASSIGNED, sealed, Seal(next_seq, revision))
+    return next_seq, revision
+
+
+def _topics(key: Key, rows: Sequence[Row], seals: Sequence[Row]) -> dict[int, Topic]:
+    check_part(key, TOPICS, seals, [(id_, checksum) for id_, checksum, _ in rows])
     topics = {id_: decode_topic(body, checksum) for id_, checksum, body in rows}
     if any(id_ != topic.id for id_, topic in topics.items()):
         raise StoreCorrupt(f"{key.conversation}: a topic does not match its row")
@@ -49,12 +65,12 @@ async def save_topics(
 
     Returns the conversation's id and the new revision.
     """
-    found, (progress,) = await log.find_with(
-        transaction, key, (_PROGRESS, log.here(key)), lock=log.CHANGE
+    found, (progress, seals) = await log.find_with(
+        transaction, key, (_PROGRESS, log.here(key)), seals_query(key, ASSIGNED), lock=log.CHANGE
     )
     if found is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
-    next_seq, revision = progress[0] if progress else (0, 0)
+    next_seq, revision = _checked_progress(key, progress, seals)
     reach = next_seq if expected[1] is None else expected[1]
     check_assignment(
         key, topics, members, revision=(expected[0], revision), next_seq=(reach, found.next_seq)
@@ -91,11 +107,13 @@ async def topic_members(
     transaction: Transaction, key: Key, topic: int, first_seq: int
 ) -> list[int]:
     """The sequence numbers of a topic's entries."""
-    rows = await transaction.rows(
-        f"SELECT seq FROM member WHERE {log.HERE} AND topic = %(topic)s AND seq >= %(first)s"
-        " ORDER BY seq",
-        log.here(key, topic=topic, first=min(max(first_seq, 0), SEQ_MAX)),
+    part = members_part(topic)
+    rows, seals = await transaction.each(
+        (_MEMBERS, log.here(key, topic=topic, first=min(max(first_seq, 0), SEQ_MAX))),
+        seals_query(key, part),
     )
+    if first_seq <= 0:  # otherwise it would cost as much as reading all of them
+        check_part(key, part, seals, rows)
     return [seq for (seq,) in rows]
 
 

@@ -26,6 +26,7 @@ from firnline.errors import (
 from firnline.log import limits
 from firnline.protocols import Progress
 from firnline.store.files import atomic_write, local_path
+from firnline.store.seals import ADVICE, mark_of_hex
 
 APPLICATION_ID: Final = 0x4669726E  # "Firn"
 SQLITE_VERSION_MIN: Final = (3, 51, 3)  # older ones can corrupt a WAL database of several processes
@@ -102,7 +103,15 @@ def connect(place: DatabaseFile, *, writer: bool) -> apsw.Connection:
     return connection
 
 
+def register_functions(connection: apsw.Connection) -> None:
+    """Give SQL the function that triggers and views of the schema use."""
+    connection.create_scalar_function(
+        "seal_mark", mark_of_hex, -1, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
+    )
+
+
 def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -> None:
+    register_functions(connection)
     connection.set_busy_handler(busy_handler(place.busy_seconds))
     for name, value in PRAGMAS.items():
         connection.execute(f"PRAGMA {name} = {value}")
@@ -110,6 +119,11 @@ def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES if writer else 0}")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KILOBYTES if writer else 4_000}")
     connection.execute(f"PRAGMA synchronous = {'FULL' if place.full_sync else 'NORMAL'}")
+    if place.read_only and not fetch_one(
+        connection, "SELECT 1 FROM sqlite_schema WHERE name = 'seal'"
+    ):  # of an older Firnline, and it cannot be migrated now
+        connection.execute("CREATE TEMP TABLE seal (conversation, part, count, mark)")
+        connection.execute("CREATE TEMP VIEW sealing AS SELECT * FROM seal")
     if writer:
         mode = connection.execute("PRAGMA journal_mode = WAL").get
         if mode != "wal":
@@ -174,6 +188,8 @@ def _translate_error(error: apsw.Error, path: Path, *, committing: bool) -> Stor
     if getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_ROLLBACK:
         advice = "open it once for writing"
         return StoreReadOnly(f"{path}: a crash left an unfinished change; {advice}")
+    if getattr(error, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_TRIGGER:
+        return StoreCorrupt(f"{path}: {error}; nothing was written; {ADVICE}")
     if isinstance(error, apsw.CantOpenError):
         return StoreUnavailable(f"{path} cannot be opened: {_open_problem(path)}")
     if isinstance(error, apsw.IOError) and committing:

@@ -54,6 +54,7 @@ def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
     vectors.delete_vectors(connection, found, [id_ for (id_,) in connection.execute(_EMBEDDERS)])
     for table in ("said", "idempotency", "pin", "member", "assigned", "embedded", "card"):
         connection.execute(f"DELETE FROM {table} WHERE conversation = ?", (found.id,))  # noqa: S608
+    connection.execute("DELETE FROM seal WHERE conversation = ?", (found.id,))
     connection.execute("DELETE FROM conversation WHERE id = ?", (found.id,))
     connection.execute("INSERT OR IGNORE INTO owed VALUES ('scrub')")
     return Erased(

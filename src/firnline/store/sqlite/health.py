@@ -8,7 +8,8 @@ from pathlib import Path
 import apsw
 
 from firnline.protocols import Finding
-from firnline.store.sqlite import cards, erase, migrate
+from firnline.store.seals import seals_finding
+from firnline.store.sqlite import cards, erase, migrate, seals
 from firnline.store.sqlite.connection import PRAGMAS, DatabaseFile, fetch_one
 
 _ROOM_MIN = 64 * 1024 * 1024
@@ -36,6 +37,7 @@ def check(connection: apsw.Connection, place: DatabaseFile, *, thorough: bool) -
         _pages(connection, thorough=thorough),
         _index(connection),
         _cards(connection, thorough=thorough),
+        _seals(connection, thorough=thorough),
         _erasures(connection),
         _room(place.path),
         _write_ahead_log(place.path),
@@ -82,6 +84,11 @@ def _cards(connection: apsw.Connection, *, thorough: bool) -> Finding:
     if damaged:
         return Finding("cards", "broken", f"{len(damaged):,} of {count:,}: {damaged[0]}")
     return Finding("cards", "ok", f"{count:,}{', each one read' if thorough else ''}")
+
+
+def _seals(connection: apsw.Connection, *, thorough: bool) -> Finding:
+    (count,) = fetch_one(connection, "SELECT count(*) FROM seal")
+    return seals_finding(count, seals.all_damaged_rows(connection) if thorough else None)
 
 
 def _erasures(connection: apsw.Connection) -> Finding:

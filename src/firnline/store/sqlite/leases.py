@@ -21,14 +21,17 @@ from firnline.store.digests import (
     fail_abandoned,
     lease_lost,
     mark_undone,
+    newest_seal,
     next_version,
 )
+from firnline.store.seals import check_seal, newest_part
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import fetch_one
+from firnline.store.sqlite.seals import reseal_digests, stored_seal
 
 # Cast to bytes: invalid UTF-8 in a damaged text would raise in the code that looks for damage.
 _COLUMNS: Final = (
-    "SELECT id, CAST(status AS BLOB), CAST(body AS BLOB), CAST(checksum AS BLOB) FROM digest"
+    "SELECT id, topic, CAST(status AS BLOB), CAST(body AS BLOB), CAST(checksum AS BLOB) FROM digest"
 )
 
 _NO_TOPIC: Final = -1
@@ -114,15 +117,30 @@ def undo(connection: apsw.Connection, lease: Lease, version: int) -> Digest:
 
 
 def fail_damaged(connection: apsw.Connection, lease: Lease) -> int:
-    """Replace each unreadable digest by a failed one; returns the number replaced."""
+    """Replace each unreadable digest by a failed one; returns how many were damaged or missing."""
     found = _leased_row(connection, lease)
     # First, because index entries of a damaged row may not match the row.
     connection.execute("REINDEX digest")
     rows = connection.execute(f"{_COLUMNS} WHERE id BETWEEN ? AND ?", _digest_range(found))
-    damaged = [row[0] & log.SEQ_MASK for row in rows if not _is_readable(found, row)]
+    damaged = {row[0] & log.SEQ_MASK for row in rows if not _is_readable(found, row)}
+    missing = _count_missing(connection, found)
     for version in damaged:
+        # Not replaced: the trigger would read what is damaged.
+        connection.execute("DELETE FROM digest WHERE id = ?", (found.entry_id(version),))
         _put(connection, found, damaged_digest(version), lease.fence)
-    return len(damaged)
+    reseal_digests(connection, found)
+    return max(len(damaged), missing)  # one under a wrong version is both
+
+
+def _count_missing(connection: apsw.Connection, found: log.SqliteRow) -> int:
+    """The number of digests that were the newest of their topic, but have no row."""
+    (missing,) = fetch_one(
+        connection,
+        "SELECT count(*) FROM seal WHERE conversation = ?1 AND part LIKE 'newest:%'"
+        " AND NOT EXISTS (SELECT 1 FROM digest WHERE id = ?1 << 32 | count)",
+        (found.id,),
+    )
+    return int(missing)
 
 
 def _is_readable(found: log.SqliteRow, row: tuple[Any, ...]) -> bool:
@@ -161,6 +179,9 @@ def newest_digest(
     digest = _digest(found, row) if row else None
     if digest is not None and (digest.status, digest.topic) != ("completed", topic):
         raise StoreCorrupt(f"{found.key.conversation}: the index of digests is damaged")
+    part = newest_part(_NO_TOPIC if topic is None else topic)
+    sealed = stored_seal(connection, found.id, part)
+    check_seal(found.key.conversation, part, sealed, newest_seal(digest, row[-1] if row else b""))
     return digest
 
 
@@ -201,11 +222,12 @@ def _digest_range(found: log.SqliteRow) -> tuple[int, int]:
 
 def _digest(found: log.SqliteRow, row: tuple[Any, ...]) -> Digest:
     """The digest of a row; raises `StoreCorrupt` if it does not match the row."""
-    id_, status, body, checksum = row
+    id_, topic, status, body, checksum = row
     if None in row:
         raise StoreCorrupt(f"{found.key.conversation}: the row of a digest is damaged")
     digest = decode_digest(body, checksum)
-    if (id_ & log.SEQ_MASK, status) != (digest.version, digest.status.encode()):
+    own = _NO_TOPIC if digest.topic is None else digest.topic
+    if (id_ & log.SEQ_MASK, status, topic) != (digest.version, digest.status.encode(), own):
         raise StoreCorrupt(f"{found.key.conversation}: a digest does not match its row")
     return digest
 

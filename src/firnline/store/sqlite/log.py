@@ -24,7 +24,9 @@ from firnline.log.entry import (
 from firnline.log.message import microseconds
 from firnline.store import rows
 from firnline.store.rows import Segment, all_of_type
+from firnline.store.seals import PINS
 from firnline.store.sqlite.connection import fetch_one
+from firnline.store.sqlite.seals import check_part
 from firnline.store.sqlite.write_buffer import OpenHead, WriteBuffer
 
 SEQ_MASK: Final = rows.SEQ_MAX
@@ -35,7 +37,8 @@ _SPAN: Final = (
 )
 _HEAD: Final = (
     "SELECT tenant, name, genesis, next_seq, hash, total, created_at, updated_at, project,"
-    " metadata, archived, strategy FROM conversation"
+    " metadata, archived, strategy, fence, lease_owner, lease_until, owed_at, mark"
+    " FROM conversation c LEFT JOIN seal ON seal.conversation = c.id AND part = 'about'"
 )
 
 
@@ -73,9 +76,10 @@ def append(
     entries = rows.next_entries(head.next_seq, head.total, head.hash, drafts)
     heads.add(head, _new_rows(head, entries, drafts))
     if idempotency:
+        once = (*idempotency, next_seq, head.next_seq - 1)
         connection.execute(
-            "INSERT INTO idempotency VALUES (?, ?, ?, ?, ?)",
-            (head.id, *idempotency, next_seq, head.next_seq - 1),
+            "INSERT INTO idempotency VALUES (?, ?, ?, ?, ?, ?)",
+            (head.id, *once, rows.idempotency_mark(head.id, *once)),
         )
     pins = [(head.id, seq) for seq, draft in enumerate(drafts, next_seq) if draft.pinned]
     if pins:
@@ -105,13 +109,15 @@ def _replay(
 ) -> Appended | None:
     row = fetch_one(
         connection,
-        "SELECT fingerprint, first_seq, last_seq FROM idempotency"
+        "SELECT fingerprint, first_seq, last_seq, mark FROM idempotency"
         " WHERE conversation = ? AND key = ?",
         (head.id, idempotency.key),
     )
     if not row:
         return None
-    fingerprint, first, last = row
+    fingerprint, first, last, mark = row
+    if mark not in (None, rows.idempotency_mark(head.id, idempotency.key, *row[:3])):
+        raise StoreCorrupt(f"{key.conversation}: the row of an idempotency key is damaged")
     rows.check_repeat(idempotency, fingerprint)
     heads.flush(connection)  # the entries may have been appended in this transaction
     found = SqliteRow(key, head.id, head.next_seq, head.total, head.hash)
@@ -291,7 +297,7 @@ def at(connection: apsw.Connection, found: SqliteRow, seqs: Sequence[int]) -> li
 def pin(connection: apsw.Connection, key: Key, seq: int) -> None:
     """Pin an entry; does nothing if it is already pinned."""
     values = _entry_key(connection, key, seq)
-    connection.execute("INSERT OR IGNORE INTO pin VALUES (?, ?)", values)
+    connection.execute("INSERT INTO pin VALUES (?, ?) ON CONFLICT DO NOTHING", values)
 
 
 def unpin(connection: apsw.Connection, key: Key, seq: int) -> None:
@@ -315,6 +321,7 @@ def pinned(connection: apsw.Connection, found: SqliteRow) -> list[Entry]:
         "SELECT seq FROM pin WHERE conversation = ? ORDER BY seq", [found.id]
     )
     seqs = [seq for (seq,) in marks]
+    check_part(connection, found, PINS, [(seq,) for seq in seqs])
     for seq in seqs:
         if type(seq) is not int or not 0 <= seq < found.next_seq:
             raise StoreCorrupt(f"{found.key.conversation}: entry {seq} is pinned but missing")

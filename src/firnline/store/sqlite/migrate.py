@@ -16,6 +16,7 @@ from firnline.store.sqlite.connection import (
     DatabaseFile,
     check_size,
     connect,
+    register_functions,
     translate_errors,
     undo_interrupted,
 )
@@ -29,6 +30,7 @@ def shipped_migrations() -> Mapping[int, str]:
 def migrate(connection: apsw.Connection, migrations: Mapping[int, str]) -> int:
     """Migrate the database to the newest schema; returns its version. Rejects other databases."""
     version = check(connection, max(migrations))
+    register_functions(connection)
     for number in range(version + 1, max(migrations) + 1):
         connection.execute("BEGIN IMMEDIATE")
         try:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import apsw
 
 from firnline.log.entry import Head, Key, Project
 from firnline.log.message import encode_json
 from firnline.log.text import Json
+from firnline.store.rows import projects_of
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import fetch_one
+from firnline.store.sqlite.seals import project_seals
 from firnline.store.sqlite.write_buffer import WriteBuffer
 
 
@@ -48,16 +48,15 @@ def list_all(connection: apsw.Connection, tenant: str) -> list[Project]:
         "SELECT name, status, schedule, task, metadata FROM project WHERE tenant = ? ORDER BY name",
         (tenant,),
     )
-    return [
-        Project(name, status, schedule, task, json.loads(metadata))
-        for name, status, schedule, task, metadata in rows
-    ]
+    return projects_of(tenant, rows.fetchall(), project_seals(connection, tenant))
 
 
 def save(connection: apsw.Connection, tenant: str, project: Project) -> None:
     """Create or replace a project."""
     connection.execute(
-        "INSERT OR REPLACE INTO project VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO project VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, name) DO UPDATE SET"
+        " status = excluded.status, schedule = excluded.schedule, task = excluded.task,"
+        " metadata = excluded.metadata",
         (
             tenant,
             project.name,

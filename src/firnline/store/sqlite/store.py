@@ -63,6 +63,7 @@ from firnline.store.sqlite import (
     log,
     pending,
     projects,
+    seals,
     search,
     vectors,
 )
@@ -569,6 +570,14 @@ class SqliteStore:
         own = self._place.path
         files = [own, *(own.with_name(own.name + end) for end in ("-wal", "-shm"))]
         return any(path.exists() and file.exists() and path.samefile(file) for file in files)
+
+    async def damage(self, key: Key) -> list[str]:
+        """See `Store.damage`."""
+        return await self._read(lambda con: seals.damaged_rows(con, key))
+
+    async def reseal(self, key: Key) -> None:
+        """See `Store.reseal`."""
+        await self._change(lambda con: seals.reseal(con, key))
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""

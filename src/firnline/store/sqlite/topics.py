@@ -10,8 +10,10 @@ from firnline.errors import StoreCorrupt, UnknownConversation
 from firnline.log.entry import Key, Topic
 from firnline.protocols import TopicAssignments
 from firnline.store.digests import checksum_of
+from firnline.store.seals import ASSIGNED, TOPICS, Seal, check_seal, members_part
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import fetch_one
+from firnline.store.sqlite.seals import check_part, stored_seal
 from firnline.store.topics import TopicCache, check_assignment, decode_topic, encode_topic
 
 
@@ -33,8 +35,10 @@ def _load_topics(connection: apsw.Connection, found: log.SqliteRow) -> TopicAssi
     rows = connection.execute(
         "SELECT id, checksum, body FROM topic WHERE id BETWEEN ? AND ? ORDER BY id",
         (found.entry_id(0), found.entry_id(log.SEQ_MASK)),
-    )
+    ).fetchall()
+    sealed = [(id_ & log.SEQ_MASK, checksum) for id_, checksum, _ in rows]
     topics = {id_ & log.SEQ_MASK: decode_topic(body, checksum) for id_, checksum, body in rows}
+    check_part(connection, found, TOPICS, sealed)
     if any(id_ != topic.id for id_, topic in topics.items()):
         raise StoreCorrupt(f"{found.key.conversation}: a topic does not match its row")
     return TopicAssignments(topics, *_progress(connection, found))
@@ -44,6 +48,8 @@ def _progress(connection: apsw.Connection, found: log.SqliteRow) -> tuple[int, i
     row = fetch_one(
         connection, "SELECT next_seq, revision FROM assigned WHERE conversation = ?", (found.id,)
     )
+    sealed = stored_seal(connection, found.id, ASSIGNED)
+    check_seal(found.key.conversation, ASSIGNED, sealed, Seal(*(row or (0, 0))))
     return row or (0, 0)
 
 
@@ -66,7 +72,8 @@ def save_topics(
     for topic in topics:
         body = encode_topic(topic)
         connection.execute(
-            "INSERT OR REPLACE INTO topic VALUES (?, ?, ?)",
+            "INSERT INTO topic VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
+            " checksum = excluded.checksum, body = excluded.body",
             (found.entry_id(topic.id), checksum_of(body), body),
         )
     connection.executemany(
@@ -78,7 +85,8 @@ def save_topics(
         [(found.id, topic, seq) for seq, topic in members.items() if topic is not None],
     )
     connection.execute(
-        "INSERT OR REPLACE INTO assigned VALUES (?, ?, ?)",
+        "INSERT INTO assigned VALUES (?, ?, ?) ON CONFLICT (conversation) DO UPDATE SET"
+        " next_seq = excluded.next_seq, revision = excluded.revision",
         (found.id, max(next_seq, reach), revision + 1),
     )
     return found.id, revision + 1
@@ -92,7 +100,10 @@ def topic_members(
         "SELECT seq FROM member WHERE conversation = ? AND topic = ? AND seq >= ? ORDER BY seq",
         (found.id, topic, first_seq),
     )
-    return [seq for (seq,) in rows]
+    seqs = [seq for (seq,) in rows]
+    if first_seq <= 0:  # else it would cost as much as reading all of them
+        check_part(connection, found, members_part(topic), [(seq,) for seq in seqs])
+    return seqs
 
 
 def topics_of(

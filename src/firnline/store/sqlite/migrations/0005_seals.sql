@@ -1,0 +1,158 @@
+-- Seals: how many rows of each part of a conversation there are, and the sum of their marks, so that
+-- rows that change or vanish are noticed. `seal_mark` is a hash, a function of the program.
+-- conversation 0 is for projects.
+CREATE TABLE seal (
+    conversation INTEGER NOT NULL,
+    part         TEXT NOT NULL,
+    count        INTEGER NOT NULL,
+    mark         INTEGER NOT NULL,
+    PRIMARY KEY (conversation, part)
+) STRICT, WITHOUT ROWID;
+
+-- The seals that the rows should have.
+CREATE VIEW sealing (conversation, part, count, mark) AS
+    SELECT id, 'about', 1,
+        seal_mark(hex(genesis), hex(project), hex(metadata), hex(strategy), hex(archived),
+            hex(fence), hex(lease_owner), hex(lease_until), hex(owed_at), hex(created_at))
+        FROM conversation
+    UNION ALL SELECT conversation, 'pins', count(*), sum(seal_mark(hex(seq))) FROM pin GROUP BY 1
+    UNION ALL SELECT c.id, 'digests', count(*),
+        sum(seal_mark(hex(d.id & 4294967295), hex(d.topic), hex(d.status), hex(d.fence),
+            hex(d.checksum)))
+        FROM conversation c JOIN digest d ON d.id BETWEEN c.id << 32 AND (c.id << 32) | 4294967295
+        GROUP BY c.id
+    UNION ALL SELECT c.id, 'newest:' || d.topic, max(d.id) & 4294967295,
+        seal_mark(hex(d.id & 4294967295), hex(d.topic), hex(d.checksum))
+        FROM conversation c JOIN digest d ON d.id BETWEEN c.id << 32 AND (c.id << 32) | 4294967295
+        WHERE d.status = 'completed' GROUP BY c.id, d.topic
+    UNION ALL SELECT c.id, 'topics', count(*), sum(seal_mark(hex(t.id & 4294967295),
+        hex(t.checksum)))
+        FROM conversation c JOIN topic t ON t.id BETWEEN c.id << 32 AND (c.id << 32) | 4294967295
+        GROUP BY c.id
+    UNION ALL SELECT conversation, 'members:' || topic, count(*), sum(seal_mark(hex(seq)))
+        FROM member GROUP BY conversation, topic
+    UNION ALL SELECT conversation, 'assigned', next_seq, revision FROM assigned
+    UNION ALL SELECT 0, 'project:' || tenant || char(31) || name, 1,
+        seal_mark(hex(status), hex(schedule), hex(task), hex(metadata))
+        FROM project;
+
+-- A row that does not match its seal is not changed: its new seal would hide the damage.
+CREATE TRIGGER conversation_sealed BEFORE UPDATE OF
+    genesis, project, metadata, strategy, archived, fence, lease_owner, lease_until, owed_at,
+    created_at ON conversation
+    WHEN EXISTS (SELECT 1 FROM seal WHERE conversation = OLD.id AND part = 'about'
+        AND mark != seal_mark(hex(OLD.genesis), hex(OLD.project), hex(OLD.metadata),
+            hex(OLD.strategy), hex(OLD.archived), hex(OLD.fence), hex(OLD.lease_owner),
+            hex(OLD.lease_until), hex(OLD.owed_at), hex(OLD.created_at)))
+BEGIN
+    SELECT RAISE(ABORT, 'the row of a conversation does not match its seal');
+END;
+
+CREATE TRIGGER conversation_added AFTER INSERT ON conversation BEGIN
+    INSERT INTO seal VALUES (NEW.id, 'about', 1, seal_mark(hex(NEW.genesis), hex(NEW.project),
+        hex(NEW.metadata), hex(NEW.strategy), hex(NEW.archived), hex(NEW.fence),
+        hex(NEW.lease_owner), hex(NEW.lease_until), hex(NEW.owed_at), hex(NEW.created_at)))
+        ON CONFLICT DO UPDATE SET count = excluded.count, mark = excluded.mark;
+END;
+
+CREATE TRIGGER conversation_changed AFTER UPDATE OF
+    genesis, project, metadata, strategy, archived, fence, lease_owner, lease_until, owed_at,
+    created_at ON conversation
+BEGIN
+    INSERT INTO seal VALUES (NEW.id, 'about', 1, seal_mark(hex(NEW.genesis), hex(NEW.project),
+        hex(NEW.metadata), hex(NEW.strategy), hex(NEW.archived), hex(NEW.fence),
+        hex(NEW.lease_owner), hex(NEW.lease_until), hex(NEW.owed_at), hex(NEW.created_at)))
+        ON CONFLICT DO UPDATE SET count = excluded.count, mark = excluded.mark;
+END;
+
+CREATE TRIGGER pin_added AFTER INSERT ON pin BEGIN
+    INSERT INTO seal VALUES (NEW.conversation, 'pins', 1, seal_mark(hex(NEW.seq)))
+        ON CONFLICT DO UPDATE SET count = count + 1, mark = mark + excluded.mark;
+END;
+
+CREATE TRIGGER pin_removed AFTER DELETE ON pin BEGIN
+    UPDATE seal SET count = count - 1, mark = mark - seal_mark(hex(OLD.seq))
+        WHERE conversation = OLD.conversation AND part = 'pins';
+END;
+
+CREATE TRIGGER digest_added AFTER INSERT ON digest BEGIN
+    INSERT INTO seal VALUES (NEW.id >> 32, 'digests', 1,
+        seal_mark(hex(NEW.id & 4294967295), hex(NEW.topic), hex(NEW.status), hex(NEW.fence),
+            hex(NEW.checksum)))
+        ON CONFLICT DO UPDATE SET count = count + 1, mark = mark + excluded.mark;
+END;
+
+CREATE TRIGGER digest_changed AFTER UPDATE ON digest BEGIN
+    UPDATE seal SET mark = mark
+        + seal_mark(hex(NEW.id & 4294967295), hex(NEW.topic), hex(NEW.status), hex(NEW.fence),
+            hex(NEW.checksum))
+        - seal_mark(hex(OLD.id & 4294967295), hex(OLD.topic), hex(OLD.status), hex(OLD.fence),
+            hex(OLD.checksum))
+        WHERE conversation = OLD.id >> 32 AND part = 'digests';
+END;
+
+CREATE TRIGGER digest_completed_added AFTER INSERT ON digest WHEN NEW.status = 'completed' BEGIN
+    INSERT INTO seal VALUES (NEW.id >> 32, 'newest:' || NEW.topic, NEW.id & 4294967295,
+        seal_mark(hex(NEW.id & 4294967295), hex(NEW.topic), hex(NEW.checksum)))
+        ON CONFLICT DO UPDATE SET count = excluded.count, mark = excluded.mark
+        WHERE excluded.count >= count;
+END;
+
+CREATE TRIGGER digest_completed_changed AFTER UPDATE ON digest
+    WHEN OLD.status = 'completed' OR NEW.status = 'completed'
+BEGIN
+    DELETE FROM seal WHERE conversation = NEW.id >> 32 AND part = 'newest:' || NEW.topic;
+    INSERT INTO seal SELECT id >> 32, 'newest:' || topic, id & 4294967295,
+        seal_mark(hex(id & 4294967295), hex(topic), hex(checksum))
+        FROM digest WHERE id = (SELECT max(id) FROM digest
+            WHERE status = 'completed' AND id >> 32 = NEW.id >> 32 AND topic = NEW.topic);
+END;
+
+CREATE TRIGGER topic_added AFTER INSERT ON topic BEGIN
+    INSERT INTO seal VALUES (NEW.id >> 32, 'topics', 1, seal_mark(hex(NEW.id & 4294967295),
+        hex(NEW.checksum)))
+        ON CONFLICT DO UPDATE SET count = count + 1, mark = mark + excluded.mark;
+END;
+
+CREATE TRIGGER topic_changed AFTER UPDATE ON topic BEGIN
+    UPDATE seal SET mark = mark + seal_mark(hex(NEW.id & 4294967295), hex(NEW.checksum))
+        - seal_mark(hex(OLD.id & 4294967295), hex(OLD.checksum))
+        WHERE conversation = OLD.id >> 32 AND part = 'topics';
+END;
+
+CREATE TRIGGER member_added AFTER INSERT ON member BEGIN
+    INSERT INTO seal VALUES (NEW.conversation, 'members:' || NEW.topic, 1, seal_mark(hex(NEW.seq)))
+        ON CONFLICT DO UPDATE SET count = count + 1, mark = mark + excluded.mark;
+END;
+
+CREATE TRIGGER member_removed AFTER DELETE ON member BEGIN
+    UPDATE seal SET count = count - 1, mark = mark - seal_mark(hex(OLD.seq))
+        WHERE conversation = OLD.conversation AND part = 'members:' || OLD.topic;
+END;
+
+CREATE TRIGGER assigned_added AFTER INSERT ON assigned BEGIN
+    INSERT INTO seal VALUES (NEW.conversation, 'assigned', NEW.next_seq, NEW.revision)
+        ON CONFLICT DO UPDATE SET count = excluded.count, mark = excluded.mark;
+END;
+
+CREATE TRIGGER assigned_changed AFTER UPDATE ON assigned BEGIN
+    INSERT INTO seal VALUES (NEW.conversation, 'assigned', NEW.next_seq, NEW.revision)
+        ON CONFLICT DO UPDATE SET count = excluded.count, mark = excluded.mark;
+END;
+
+CREATE TRIGGER project_added AFTER INSERT ON project BEGIN
+    INSERT INTO seal VALUES (0, 'project:' || NEW.tenant || char(31) || NEW.name, 1,
+        seal_mark(hex(NEW.status), hex(NEW.schedule), hex(NEW.task), hex(NEW.metadata)))
+        ON CONFLICT DO UPDATE SET count = excluded.count, mark = excluded.mark;
+END;
+
+CREATE TRIGGER project_changed AFTER UPDATE ON project BEGIN
+    INSERT INTO seal VALUES (0, 'project:' || NEW.tenant || char(31) || NEW.name, 1,
+        seal_mark(hex(NEW.status), hex(NEW.schedule), hex(NEW.task), hex(NEW.metadata)))
+        ON CONFLICT DO UPDATE SET count = excluded.count, mark = excluded.mark;
+END;
+
+-- NULL for keys of before. It is computed by the program, with the entry.
+ALTER TABLE idempotency ADD COLUMN mark INTEGER;
+
+INSERT INTO seal SELECT conversation, part, count, mark FROM sealing;

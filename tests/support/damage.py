@@ -1,0 +1,73 @@
+"""Damage to the rows of a SQLite file, as a flipped bit would do it: nothing else is updated."""
+
+from contextlib import closing
+
+import apsw
+
+from firnline.store.sqlite.connection import register_functions
+
+
+def connect_without_triggers(path):
+    """A connection whose changes the schema's triggers do not notice."""
+    connection = apsw.Connection(str(path))
+    register_functions(connection)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    return connection
+
+
+def damage_rows(path, *statements):
+    """Run SQL; each statement must change something."""
+    with closing(connect_without_triggers(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+            assert connection.changes(), statement
+
+
+_ENTRY = "(1 << 32)"
+
+SQLITE = {
+    "project": "UPDATE conversation SET project = 'q' WHERE id = 1",
+    "metadata": """UPDATE conversation SET metadata = '{"a":2}' WHERE id = 1""",
+    "strategy": "UPDATE conversation SET strategy = NULL WHERE id = 1",
+    "lease": "UPDATE conversation SET fence = fence + 1 WHERE id = 1",
+    "pending": "UPDATE conversation SET owed_at = NULL WHERE id = 1",
+    "pin gone": "DELETE FROM pin WHERE conversation = 1 AND seq = 1",
+    "pin moved": "UPDATE pin SET seq = 2 WHERE conversation = 1 AND seq = 1",
+    "digest gone": f"DELETE FROM digest WHERE id = {_ENTRY} + 2",
+    "digest status": f"UPDATE digest SET status = 'complated' WHERE id = {_ENTRY} + 2",
+    "digest topic": f"UPDATE digest SET topic = 5 WHERE id = {_ENTRY} + 2",
+    "digest text": f"UPDATE digest SET body = CAST(replace(body, 'said', 'sand') AS BLOB) WHERE id = {_ENTRY} + 2",
+    "topic gone": f"DELETE FROM topic WHERE id = {_ENTRY} + 1",
+    "topic text": f"UPDATE topic SET body = CAST(replace(body, 'rope', 'hope') AS BLOB) WHERE id = {_ENTRY}",
+    "member gone": "DELETE FROM member WHERE conversation = 1 AND seq = 1",
+    "member moved": "UPDATE member SET topic = 1 WHERE conversation = 1 AND seq = 1",
+    "progress": "UPDATE assigned SET next_seq = 2 WHERE conversation = 1",
+    "project gone": "DELETE FROM project WHERE name = 'q'",
+    "project task": "UPDATE project SET task = 'climp' WHERE name = 'p'",
+}
+"""SQL for each kind of damage in `firnline.testing.damage_suite`."""
+
+_HERE = "conversation = (SELECT id FROM conversation WHERE tenant = 'acme' AND name = 'ticket-42')"
+_BODY = "convert_to(replace(convert_from(body, 'UTF8'), '{}', '{}'), 'UTF8')"
+
+
+def _postgres(sql):
+    sql = sql.replace("WHERE id = 1", "WHERE tenant = 'acme' AND name = 'ticket-42'")
+    for table in ("digest", "topic"):
+        name = "version" if table == "digest" else "id"
+        if table in sql.split()[:3]:
+            sql = sql.replace(f"id = {_ENTRY} + ", f"{_HERE} AND {name} = ")
+            sql = sql.replace(f"id = {_ENTRY}", f"{_HERE} AND {name} = 0")
+    for words in (("said", "sand"), ("rope", "hope")):
+        sql = sql.replace("CAST(replace(body, '{}', '{}') AS BLOB)".format(*words), _BODY.format(*words))
+    return sql.replace("conversation = 1", _HERE)
+
+
+POSTGRES = {what: _postgres(sql) for what, sql in SQLITE.items()}
+
+
+def damage_postgres(database, what):
+    """As a superuser, whose session runs no triggers."""
+    database.run("SET session_replication_role = replica; SET search_path = firnline")
+    assert database.run(POSTGRES[what]) == 1
+    database.run("RESET ALL")
