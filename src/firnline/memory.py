@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
+from dataclasses import asdict
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
@@ -35,6 +36,7 @@ from firnline.engine.digest_history import (
     lineage_of,
     state_of,
 )
+from firnline.engine.digester import APPLICATION
 from firnline.engine.engine import Engine
 from firnline.engine.events import of_append, of_context, of_erase, of_fold, of_recall
 from firnline.engine.options import MemoryOptions, check_names
@@ -80,6 +82,7 @@ from firnline.recall.tools import recall_tools
 from firnline.store import open_store
 from firnline.store.cards import TenantCards
 from firnline.store.files import local_path, source_path
+from firnline.store.journal import record, recorded
 from firnline.strategies import as_strategy
 from firnline.strategies import topics as by_topics
 from firnline.strategies.topics import summary_as_system
@@ -235,9 +238,9 @@ class Memory:
         if project is not None:
             clean_name(project, "project")
         cleaned = None if metadata is None else clean_fields(metadata, "metadata")
-        return await self._store.describe(
-            self._key(conversation), project=project, metadata=cleaned, known=known
-        )
+        key = self._key(conversation)
+        async with recorded(self._store, key, "describe", project=project, metadata=cleaned):
+            return await self._store.describe(key, project=project, metadata=cleaned, known=known)
 
     async def branch(self, conversation: str, seq: int, name: str) -> Head:
         """Copy the entries 0 to `seq` into a new conversation `name`.
@@ -254,7 +257,9 @@ class Memory:
 
     async def save_project(self, project: Project) -> None:
         """Create or replace a project."""
-        await self._store.save_project(self._tenant, clean_project(project))
+        cleaned = clean_project(project)
+        async with recorded(self._store, Key(self._tenant, ""), "project", project=asdict(cleaned)):
+            await self._store.save_project(self._tenant, cleaned)
 
     async def pin(self, conversation: str, seq: int) -> None:
         """Show this entry verbatim in every context from now on."""
@@ -267,7 +272,8 @@ class Memory:
         if not found:
             raise InputError(f"{conversation} has no entry {seq}")
         check_pin(found[0].message)
-        await self._store.pin(key, seq)
+        async with recorded(self._store, key, "pin", seq=seq, pinned=True):
+            await self._store.pin(key, seq)
         if not await is_still(self._store, key, found[0]):  # also if its name is in use again
             with suppress(InputError, UnknownConversation):
                 await self._store.pin(key, seq, pinned=False)
@@ -276,7 +282,9 @@ class Memory:
     async def unpin(self, conversation: str, seq: int) -> None:
         """Unpin an entry."""
         limits.check_number("seq", seq, None)
-        await self._store.pin(self._key(conversation), seq, pinned=False)
+        key = self._key(conversation)
+        async with recorded(self._store, key, "pin", seq=seq, pinned=False):
+            await self._store.pin(key, seq, pinned=False)
 
     async def pinned(self, conversation: str) -> list[Entry]:
         """The pinned entries, in order."""
@@ -331,7 +339,8 @@ class Memory:
         key = self._key(conversation)
         chosen = as_strategy(strategy)
         self._engine.pending.strategies.check(chosen)
-        head = await self._store.describe(key, strategy=chosen.to_json(), known=known)
+        async with recorded(self._store, key, "describe", strategy=chosen.to_json()):
+            head = await self._store.describe(key, strategy=chosen.to_json(), known=known)
         self._engine.pending.set_strategy(key, chosen)
         return head
 
@@ -488,23 +497,27 @@ class Memory:
         `summary` replaces the newest summary.
         """
         stated = items.items_from_data(important_data)
-        return await self._engine.digester.amend(
-            self._key(conversation), lambda known: items.merge(known, stated), summary
-        )
+        key, listed = self._key(conversation), items.to_json(stated)["items"]
+        async with recorded(self._store, key, "remember", items=listed, summary=summary):
+            return await self._engine.digester.amend(
+                key, lambda known: items.merge(known, stated), summary
+            )
 
     async def revert(self, conversation: str, seq: int) -> Digest:
         """Restore the important data that the entry `seq` replaced (-1: that `remember` replaced).
 
         Both values are kept; a new version, so this can be undone, too.
         """
-        return await self._engine.digester.amend(
-            self._key(conversation), lambda known: items.restore(known, seq)
-        )
+        key = self._key(conversation)
+        async with recorded(self._store, key, "revert", seq=seq):
+            return await self._engine.digester.amend(key, lambda known: items.restore(known, seq))
 
     async def undo(self, conversation: str, *, topic: int | None = None) -> Digest:
         """Take the newest digest (of `topic`) out of force; those before it are in force again."""
         key = self._key(conversation)
         undone = await self._engine.digester.undo(key, topic)
+        if undone.made_by == APPLICATION:
+            await record(self._store, key, "undo")
         await self._engine.topics.undone(key, undone)
         return undone
 
@@ -515,6 +528,7 @@ class Memory:
             while await self._store.newest_digest(key, topic) is not None:
                 await self.undo(conversation, topic=topic)
                 undone += 1
+        await record(self._store, key, "clear")
         return undone
 
     async def expand(self, conversation: str, version: int) -> list[Entry]:
@@ -737,24 +751,26 @@ class Memory:
 
     async def merge_topics(self, conversation: str, into: int, topic: int) -> TopicStats:
         """Merge `topic` into the topic `into`."""
-        merged = await self._engine.topics.merge(self._key(conversation), into, topic)
+        key = self._key(conversation)
+        merged = await self._engine.topics.merge(key, into, topic)
+        await record(self._store, key, "merge", into=into, topic=topic)
         return await self.topic_stats(conversation, merged.id)
 
     async def tag_topic(
         self, conversation: str, topic: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> TopicStats:
         """Add and remove tags of a topic; `recall` can filter by tags."""
-        await self._engine.topics.change(
-            self._key(conversation), topic, lambda known: change_tags(known, add, remove)
-        )
+        key = self._key(conversation)
+        await self._engine.topics.change(key, topic, lambda known: change_tags(known, add, remove))
+        await record(self._store, key, "tag", topic=topic, add=[*add], remove=[*remove])
         return await self.topic_stats(conversation, topic)
 
     async def feedback(self, conversation: str, seq: int, vote: Literal[1, -1]) -> TopicStats:
         """Rate an entry as useful (1) or not (-1); its topic gains or loses importance."""
-        topic = await self._engine.topics.of(self._key(conversation), seq)
-        await self._engine.topics.change(
-            self._key(conversation), topic, lambda known: apply_feedback(known, vote)
-        )
+        key = self._key(conversation)
+        topic = await self._engine.topics.of(key, seq)
+        await self._engine.topics.change(key, topic, lambda known: apply_feedback(known, vote))
+        await record(self._store, key, "feedback", seq=seq, vote=vote)
         return await self.topic_stats(conversation, topic)
 
     def tools(
@@ -792,6 +808,19 @@ class Memory:
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """The health of the store itself."""
         return await self._store.check(thorough=thorough)
+
+    async def repair(self, conversation: str | None = None) -> list[str]:
+        """Restore damaged rows outside the log; returns what was damaged, and what became of it.
+
+        Descriptions, pins, projects and what was remembered are restored from the journal; digests
+        and topics are made again. By default of every conversation, and of the projects.
+        """
+        if conversation is not None:
+            return await self._engine.repairer.repair(self._key(conversation))
+        done = await self._engine.repairer.repair(Key(self._tenant, ""))
+        for name in await self._store.names(self._tenant):
+            done += await self._engine.repairer.repair(Key(self._tenant, name))
+        return done
 
     async def rebuild_index(self, *, progress: Progress | None = None) -> None:
         """Rebuild the search index from the log, for every tenant of the store."""

@@ -5,10 +5,11 @@ A store that passes `firnline.testing.StoreConformance` can replace the built-in
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from firnline.log.entry import (
@@ -64,6 +65,29 @@ class Finding(NamedTuple):
     what: str
     state: Literal["ok", "warning", "broken"]
     detail: str
+
+
+class Damage(NamedTuple):
+    """Rows outside the log that were changed or are missing: which part, and what is wrong.
+
+    The part is ``about``, ``pins``, ``digests``, ``topics``, ``keys`` or ``projects``.
+    """
+
+    part: str
+    what: str
+
+    def __str__(self) -> str:
+        return self.what
+
+
+class Known(NamedTuple):
+    """What is known of damaged rows from elsewhere; `projects` are a tenant's."""
+
+    project: str | None = None
+    metadata: Mapping[str, Json] = MappingProxyType({})
+    strategy: Mapping[str, Json] | None = None
+    pins: Sequence[int] = ()
+    projects: Sequence[Project] = ()
 
 
 class Pending(NamedTuple):
@@ -599,15 +623,20 @@ class Store(Protocol):
         """Check the store's health; `thorough` reads every page and every row."""
         ...
 
-    async def damage(self, key: Key) -> list[str]:
-        """Describe each damaged or missing row of a conversation, outside its entries.
+    async def damage(self, key: Key) -> list[Damage]:
+        """Compare every row of a conversation, outside its entries, with its seal or checksum.
 
         An empty conversation name stands for the tenant's projects.
         """
         ...
 
-    async def reseal(self, key: Key) -> None:
-        """Accept the conversation's rows as they are now, after they were repaired.
+    async def names(self, tenant: str) -> list[str]:
+        """Return the names of all conversations, even of damaged ones: for repairs."""
+        ...
 
-        An empty conversation name stands for the tenant's projects.
+    async def mend(self, key: Key, parts: Collection[str], known: Known) -> None:
+        """Replace the damaged `parts` of a conversation by what is known, and seal all its rows.
+
+        Topics, leases and pending marks are removed: they are made again. An empty conversation
+        name stands for the tenant's projects. Digests are mended by `fail_damaged`.
         """

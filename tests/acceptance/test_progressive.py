@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 
-import apsw
 import pytest
 
 from firnline import Budget, Memory, Message, count_tokens, strategies
@@ -13,6 +12,7 @@ from firnline.errors import BudgetError, ModelError, StoreCorrupt
 from firnline.language.prose import count_words
 from firnline.log.tokens import counter
 from firnline.strategies.progressive import WORDS
+from support.damage import damage_rows
 from support.seed_chats import play, rounds
 
 TORTURE = "FIRNLINE_TORTURE" in os.environ
@@ -309,13 +309,13 @@ async def test_a_damaged_record_is_set_aside_and_made_again_from_the_log(tmp_pat
         await play(memory, "c", 30)
         await context_of(memory)
         before = [digest.text for digest in await memory.in_force("c")]
-    connection = apsw.Connection(str(path))
-    connection.execute("UPDATE digest SET body = CAST('{broken' AS BLOB)")
-    connection.close()
+    damage_rows(path, "UPDATE digest SET body = CAST('{broken' AS BLOB)")
     async with Memory.open(f"sqlite:///{path}", strategy=strategies.progressive()) as memory:
         with pytest.raises(StoreCorrupt):
             await memory.digests("c")
-        assert (await context_of(memory))["digests"].pieces
+        context = await context_of(memory)
+        assert context["digests"].pieces
+        assert context.degraded
         assert [digest.text for digest in await memory.in_force("c")] == before
         assert (await memory.verify("c")).ok
         statuses = [digest.status for digest in await memory.digests("c")]

@@ -9,7 +9,7 @@ from firnline.store import RamStore, SqliteStore
 from firnline.store.mongo import MongoStore
 from firnline.store.postgres import PostgresStore
 from firnline.testing import StoreConformance, store_machine
-from support.damage import SQLITE, damage_postgres, damage_rows
+from support.damage import POSTGRES, SQLITE, damage_postgres_rows, damage_rows
 
 EXAMPLES = 500 if os.environ.get("FIRNLINE_TORTURE") else 60
 
@@ -46,7 +46,7 @@ class TestPostgresStore(StoreConformance):
         return PostgresStore(self.url, clock=clock)
 
     async def damage_rows(self, folder, what):
-        damage_postgres(self.database, what)
+        damage_postgres_rows(self.database, POSTGRES[what])
         return True
 
 

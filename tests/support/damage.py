@@ -24,6 +24,8 @@ def damage_rows(path, *statements):
 
 
 _ENTRY = "(1 << 32)"
+_SAND = "body = CAST(replace(body, 'said', 'sand') AS BLOB)"
+_HOPE = "body = CAST(replace(body, 'rope', 'hope') AS BLOB)"
 
 SQLITE = {
     "project": "UPDATE conversation SET project = 'q' WHERE id = 1",
@@ -36,9 +38,9 @@ SQLITE = {
     "digest gone": f"DELETE FROM digest WHERE id = {_ENTRY} + 2",
     "digest status": f"UPDATE digest SET status = 'complated' WHERE id = {_ENTRY} + 2",
     "digest topic": f"UPDATE digest SET topic = 5 WHERE id = {_ENTRY} + 2",
-    "digest text": f"UPDATE digest SET body = CAST(replace(body, 'said', 'sand') AS BLOB) WHERE id = {_ENTRY} + 2",
+    "digest text": f"UPDATE digest SET {_SAND} WHERE id = {_ENTRY} + 2",
     "topic gone": f"DELETE FROM topic WHERE id = {_ENTRY} + 1",
-    "topic text": f"UPDATE topic SET body = CAST(replace(body, 'rope', 'hope') AS BLOB) WHERE id = {_ENTRY}",
+    "topic text": f"UPDATE topic SET {_HOPE} WHERE id = {_ENTRY}",
     "member gone": "DELETE FROM member WHERE conversation = 1 AND seq = 1",
     "member moved": "UPDATE member SET topic = 1 WHERE conversation = 1 AND seq = 1",
     "progress": "UPDATE assigned SET next_seq = 2 WHERE conversation = 1",
@@ -59,15 +61,18 @@ def _postgres(sql):
             sql = sql.replace(f"id = {_ENTRY} + ", f"{_HERE} AND {name} = ")
             sql = sql.replace(f"id = {_ENTRY}", f"{_HERE} AND {name} = 0")
     for words in (("said", "sand"), ("rope", "hope")):
-        sql = sql.replace("CAST(replace(body, '{}', '{}') AS BLOB)".format(*words), _BODY.format(*words))
+        sql = sql.replace(
+            "CAST(replace(body, '{}', '{}') AS BLOB)".format(*words), _BODY.format(*words)
+        )
     return sql.replace("conversation = 1", _HERE)
 
 
 POSTGRES = {what: _postgres(sql) for what, sql in SQLITE.items()}
 
 
-def damage_postgres(database, what):
-    """As a superuser, whose session runs no triggers."""
+def damage_postgres_rows(database, *statements):
+    """Run SQL as a superuser, whose session runs no triggers; each must change something."""
     database.run("SET session_replication_role = replica; SET search_path = firnline")
-    assert database.run(POSTGRES[what]) == 1
+    for statement in statements:
+        assert database.run(statement), statement
     database.run("RESET ALL")

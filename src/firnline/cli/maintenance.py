@@ -129,10 +129,13 @@ def _doctor(options: argparse.Namespace) -> int:
     with open_memory(options) as memory:
         if options.rebuild_index:
             _rebuild_index(memory)
+        repaired = memory.repair() if options.repair else []
         findings = memory.check(thorough=not options.quick)
     if options.json:
         print_json([finding._asdict() for finding in findings])
     else:
+        for line in repaired:
+            print(plain(line))
         print(table(("check", "state", "detail"), findings))
     return 1 if any(finding.state == "broken" for finding in findings) else 0
 
@@ -196,6 +199,9 @@ def add(command: Command) -> None:
     doctor.add_argument("--quick", action="store_true", help="skip reading every page")
     doctor.add_argument(
         "--rebuild-index", action="store_true", help="rebuild the search index first"
+    )
+    doctor.add_argument(
+        "--repair", action="store_true", help="restore damaged rows from the journal first"
     )
     _add_migrate(command)
 

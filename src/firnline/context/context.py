@@ -22,6 +22,7 @@ from firnline.log.wire import dump_anthropic, dump_openai_request
 NO_ROOM_FOR_DIGESTS: Final = "not all digests fit"
 NO_ROOM_FOR_ENTRIES: Final = "are in no digest and do not fit"
 MORE_TO_FOLD: Final = "more digests are pending than one context waits for"
+DAMAGED: Final = "{} damaged digests were set aside; {} statements were restored from the journal"
 
 SectionName: TypeAlias = Literal[
     "system", "pinned", "task", "important", "digests", "recent", "retrieved", "recalled"
@@ -250,7 +251,7 @@ _LATE = ("retrieved", "recalled")
 
 def kind_of(why: str) -> Literal["digests", "entries", "backlog", "model"]:
     """The kind of a reason in `degraded`; ``model``: a model failed or was not available."""
-    if why == NO_ROOM_FOR_DIGESTS:
+    if why == NO_ROOM_FOR_DIGESTS or why.endswith(DAMAGED.rpartition("}")[2]):
         return "digests"
     if why == MORE_TO_FOLD:
         return "backlog"

@@ -20,6 +20,7 @@ from typing import Any, Final
 from firnline.context.assemble import Material, assemble
 from firnline.context.budget import Budget, less
 from firnline.context.context import (
+    DAMAGED,
     MORE_TO_FOLD,
     Context,
     LeftOut,
@@ -45,6 +46,7 @@ from firnline.engine.events import Events, milliseconds_since, of_fold
 from firnline.engine.pending import PendingDigests
 from firnline.engine.question import QuestionRewriter
 from firnline.engine.recall import Recaller
+from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, ModelError, StoreCorrupt, outline
 from firnline.log import limits
@@ -101,6 +103,7 @@ class ContextBuilder:
         store: Store,
         digester: Digester,
         *,
+        repairer: Repairer,
         pending: PendingDigests,
         topics: TopicAssigner,
         recaller: Recaller,
@@ -109,6 +112,7 @@ class ContextBuilder:
         count: TokenCounter,
     ) -> None:
         self._store, self._digester, self._pending = store, digester, pending
+        self._repairer = repairer
         self._topics, self._recaller, self._rewriter = topics, recaller, rewriter
         self._events, self._count = events, count
         self._sizes: dict[str | None, Sizes] = {None: Sizes(count)}
@@ -127,7 +131,7 @@ class ContextBuilder:
         problems: list[str] = []
         conflicts = 0
         for round_ in range(limits.FOLD_ROUNDS_MAX + 1):
-            scene = await self._look(key, request, strategy)
+            scene = await self._look(key, request, strategy, problems)
             if not scene.plan.folds or not request.fold:
                 break
             if self._pending.is_background(scene.strategy):
@@ -167,7 +171,7 @@ class ContextBuilder:
             return 0
         request = BuildRequest(budget=self._pending.budget_of(head))
         for made in range(limits.FOLD_ROUNDS_MAX):
-            scene = await self._look(key, request, planned=True)
+            scene = await self._look(key, request, None, [], planned=True)
             if not scene.plan.folds:
                 logger.debug("No new messages to summarize for %s", key.conversation)
                 await self._pending.settle(key, scene.view.next_seq - 1, head)
@@ -186,7 +190,8 @@ class ContextBuilder:
         self,
         key: Key,
         request: BuildRequest,
-        strategy: Strategy | None = None,
+        strategy: Strategy | None,
+        problems: list[str],
         *,
         planned: bool = False,
     ) -> _Scene:
@@ -194,7 +199,7 @@ class ContextBuilder:
             self._store.head(key), self._store.pinned(key), self._leading_system(key)
         )
         strategy = strategy or self._pending.strategies.strategy_of(head, planned=planned)
-        view = await self._view(key, strategy, request.budget)
+        view = await self._view(key, strategy, request.budget, problems)
         question, task = await asyncio.gather(
             newest_question(self._store, key, view), self._task(key, head, request)
         )
@@ -253,7 +258,9 @@ class ContextBuilder:
             cached.tokens[model] = self._sizes_for(model).of(rendered) if there else 0
         return cached
 
-    async def _view(self, key: Key, strategy: Strategy, budget: Budget) -> View:
+    async def _view(
+        self, key: Key, strategy: Strategy, budget: Budget, problems: list[str]
+    ) -> View:
         for last_try in (False, True):
             try:
                 if strategy.by_topic:
@@ -268,9 +275,13 @@ class ContextBuilder:
                     fold_tokens=limits.FOLD_TOKENS_MAX,
                 )
             except StoreCorrupt:
-                # A damaged digest loses nothing, it is derived. A damaged entry raises again.
-                if last_try or not await self._digester.set_damaged_aside(key):
+                # A damaged digest loses nothing: it is made again from the log, and what the
+                # application stated from the journal. A damaged entry raises again.
+                if last_try:
                     raise
+                aside = await self._digester.set_damaged_aside(key)
+                stated = await self._repairer.restore_data(key)
+                problems.append(DAMAGED.format(max(aside, 1), stated))
         raise AssertionError("unreachable")
 
     def _plan(self, strategy: Strategy, view: View, budget: Budget) -> Plan:

@@ -39,6 +39,9 @@ T = TypeVar("T")
 
 _LOOKS: Final = 3
 
+APPLICATION: Final = "application"
+"""What `Digest.made_by` says of what the application stated."""
+
 
 class DigestLease:
     """``async with`` the exclusive right to digest a conversation."""
@@ -189,7 +192,7 @@ class Digester:
                 base=max((d.version for d in force), default=None),
                 beside=beside,
                 parts=(last.version,) if force else (),
-                made_by="application",
+                made_by=APPLICATION,
                 calls=0,
                 spent_tokens=0,
                 milliseconds=0,

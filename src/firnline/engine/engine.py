@@ -17,6 +17,7 @@ from firnline.engine.options import MemoryOptions
 from firnline.engine.pending import PendingDigests, StrategyRegistry
 from firnline.engine.question import QuestionRewriter
 from firnline.engine.recall import AUTO, Recaller, as_embedder
+from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.engine.worker import Worker
 from firnline.log import limits
@@ -58,9 +59,11 @@ class Engine:
             background=self._background,
             clock=clock,
         )
+        self.repairer = Repairer(store, self.digester, self.topics)
         self.builder = ContextBuilder(
             store,
             self.digester,
+            repairer=self.repairer,
             pending=self.pending,
             topics=self.topics,
             recaller=self.recaller,

@@ -49,7 +49,7 @@ async def _walk(store: Store, audit: Audit, head: Head, progress: Progress | Non
         await asyncio.to_thread(audit.take, records)
         if progress is not None:
             progress(min(audit.seq, head.entries), head.entries)
-    audit.problems.extend(map(LogProblem, await store.damage(audit.key)))
+    audit.problems += [LogProblem(str(one)) for one in await store.damage(audit.key)]
     if await store.records(audit.key, head.entries, 1):
         audit.check_extra(await store.head(audit.key), head)
 

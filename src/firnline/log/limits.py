@@ -22,6 +22,9 @@ INTEGER_DIGITS_MAX: Final = 4_000
 CARD_BYTES_MAX: Final = 4 * 1024 * 1024
 """Bytes of one card's body."""
 
+JOURNAL_ENTRIES_MAX: Final = 500
+"""Statements in a journal before they are replaced by the present state."""
+
 # Imports from other programs.
 IMPORT_READ_BYTES: Final = 1024 * 1024
 """Bytes read at once from an imported file."""

@@ -6,7 +6,7 @@ wait, so each is one step that cannot be interleaved with others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -39,7 +39,9 @@ from firnline.log.text import Json
 from firnline.protocols import (
     EVERYTHING,
     Clock,
+    Damage,
     Finding,
+    Known,
     Pending,
     Progress,
     TopicAssignments,
@@ -627,14 +629,18 @@ class RamStore:
         del path
         return False
 
-    async def damage(self, key: Key) -> list[str]:
+    async def damage(self, key: Key) -> list[Damage]:
         """See `Store.damage`; memory is not damaged."""
         del key
         return []
 
-    async def reseal(self, key: Key) -> None:
-        """See `Store.reseal`."""
-        del key
+    async def names(self, tenant: str) -> list[str]:
+        """See `Store.names`."""
+        return [head.conversation for head in await self.conversations(tenant, limit=1 << 40)]
+
+    async def mend(self, key: Key, parts: Collection[str], known: Known) -> None:
+        """See `Store.mend`; there is nothing to mend."""
+        del key, parts, known
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from firnline.errors import StoreCorrupt
-from firnline.protocols import Finding
+from firnline.protocols import Damage, Finding
 
 ADVICE: Final = "run `firnline doctor --repair`"
 
@@ -22,6 +22,8 @@ PINS: Final = "pins"
 DIGESTS: Final = "digests"
 TOPICS: Final = "topics"
 ASSIGNED: Final = "assigned"
+PROJECTS: Final = "projects"
+KEYS: Final = "keys"
 _NEWEST: Final = "newest:"
 _MEMBERS: Final = "members:"
 _PROJECT: Final = "project:"
@@ -33,6 +35,7 @@ _WORDS: Final = {
     TOPICS: "its topics",
     ASSIGNED: "the progress of its topics",
 }
+_GROUPS: Final = {_NEWEST: DIGESTS, _MEMBERS: TOPICS, ASSIGNED: TOPICS, _PROJECT: PROJECTS}
 _PREFIXES: Final = {
     _NEWEST: "its newest digest",
     _MEMBERS: "the entries of topic",
@@ -96,15 +99,22 @@ def damaged_part(name: str, part: str) -> StoreCorrupt:
     return StoreCorrupt(f"{name}: {describe_part(part)} is damaged or incomplete; {ADVICE}")
 
 
-def seals_finding(count: int, damaged: Sequence[str] | None) -> Finding:
+def seals_finding(count: int, damaged: Sequence[Damage] | None) -> Finding:
     """What a health check reports of seals; `damaged` is None if they were not compared."""
     if damaged is None:
         return Finding("rows", "ok", f"{count:,} seals, not compared")
     if damaged:
-        shown = "; ".join(damaged[:_SHOWN])
+        shown = "; ".join(map(str, damaged[:_SHOWN]))
         more = f"; and {len(damaged) - _SHOWN:,} more" if len(damaged) > _SHOWN else ""
         return Finding("rows", "broken", f"{shown}{more}; use --repair")
     return Finding("rows", "ok", f"{count:,} seals match their rows")
+
+
+def damage_of(name: str, part: str) -> Damage:
+    """The damage of a part whose rows do not match its seal."""
+    of = f"{name}: " if name else ""
+    group = next((group for prefix, group in _GROUPS.items() if part.startswith(prefix)), part)
+    return Damage(group, f"{of}{describe_part(part)} does not match its seal")
 
 
 def describe_part(part: str) -> str:

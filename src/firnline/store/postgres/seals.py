@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from firnline.errors import StoreCorrupt, UnknownConversation
 from firnline.log.entry import Key
+from firnline.log.message import encode_json
+from firnline.protocols import Damage, Known
 from firnline.store.digests import decode_digest
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Query, Row, Transaction
 from firnline.store.rows import idempotency_mark
-from firnline.store.seals import Seal, check_seal, describe_part, seal_of
+from firnline.store.seals import ABOUT, KEYS, PINS, TOPICS, Seal, check_seal, damage_of, seal_of
 from firnline.store.topics import decode_topic
 
 _SEALS: Final = (
@@ -31,6 +33,14 @@ _WRONG_HERE: Final = _WRONG.format(
     found=f"sealing(%(tenant)s, {_WHICH})",
 )
 _WRONG_ANYWHERE: Final = _WRONG.format(stored="seal", found="sealing(NULL, NULL)")
+_OWN: Final = "tenant = %s AND conversation = %s"
+_DESCRIBE: Final = (
+    "UPDATE conversation SET project = %s, metadata = %s::json, strategy = %s::json,"
+    " fence = fence + 1, lease_owner = NULL, lease_until = NULL, owed_at = NULL,"
+    " archived = (SELECT coalesce(sum(last_seq - first_seq + 1), 0) FROM segment s"
+    " WHERE s.tenant = conversation.tenant AND s.conversation = conversation.id)"
+    " WHERE tenant = %s AND id = %s"
+)
 _DIGESTS: Final = "SELECT conversation, version, body, checksum FROM digest"
 _TOPICS: Final = "SELECT conversation, id, body, checksum FROM topic"
 _KEYS: Final = "SELECT conversation, key, fingerprint, first_seq, last_seq, mark FROM idempotency"
@@ -51,11 +61,11 @@ def seal_in(seals: Sequence[Row], part: str) -> Seal | None:
     return next((Seal(count, mark) for of, count, mark in seals if of == part), None)
 
 
-async def damaged_rows(transaction: Transaction, key: Key) -> list[str]:
+async def damaged_rows(transaction: Transaction, key: Key) -> list[Damage]:
     """The damaged rows of a conversation outside the log; those of a tenant's projects if ''."""
     if not key.conversation:
         wrong = await transaction.rows(_WRONG_HERE, log.here(key))
-        return [f"{describe_part(part)} does not match its seal" for *_, part in wrong]
+        return [damage_of("", part) for *_, part in wrong]
     found = await log.must_find(transaction, key)
     wrong, *stored = await transaction.each(
         (_WRONG_HERE, log.here(key)),
@@ -64,7 +74,7 @@ async def damaged_rows(transaction: Transaction, key: Key) -> list[str]:
     return _problems(wrong, stored, {found.id: key.conversation})
 
 
-async def all_damaged_rows(transaction: Transaction) -> list[str]:
+async def all_damaged_rows(transaction: Transaction) -> list[Damage]:
     """The damaged rows of every tenant, outside the logs."""
     wrong, names, *stored = await transaction.each(
         (_WRONG_ANYWHERE, ()),
@@ -74,21 +84,20 @@ async def all_damaged_rows(transaction: Transaction) -> list[str]:
     return _problems(wrong, stored, dict(map(tuple, names)))
 
 
-def _problems(wrong: Sequence[Row], stored: list[list[Row]], names: dict[int, str]) -> list[str]:
+def _problems(wrong: Sequence[Row], stored: list[list[Row]], names: dict[int, str]) -> list[Damage]:
     digests, topics, keys = stored
-    problems = [
-        f"{names.get(id_, tenant)}: {describe_part(part)} does not match its seal"
-        for tenant, id_, part in wrong
-    ]
+    problems = [damage_of(names.get(id_, tenant), part) for tenant, id_, part in wrong]
     for what, rows, decode in (("digest", digests, decode_digest), ("topic", topics, decode_topic)):
         for id_, number, body, checksum in rows:
             try:
                 decode(body, checksum)
             except StoreCorrupt as error:
-                problems.append(f"{names.get(id_)}: {what} {number}: {error}")
-    for id_, *columns, mark in keys:
-        if mark is not None and mark != idempotency_mark(id_, *columns):
-            problems.append(f"{names.get(id_)}: an idempotency key does not match its mark")
+                text = f"{names.get(id_)}: {what} {number}: {error}"
+                problems.append(Damage(f"{what}s", text))
+    for id_, *columns in keys:
+        if id_ not in names or not _is_sealed(id_, *columns):
+            text = f"{names.get(id_)}: an idempotency key does not match its mark"
+            problems.append(Damage(KEYS, text))
     return problems
 
 
@@ -106,3 +115,57 @@ async def reseal(transaction: Transaction, key: Key, parts: str = "%") -> None:
         f"INSERT INTO seal SELECT * FROM sealing(%(tenant)s, {_WHICH}) WHERE part LIKE %(parts)s",
         values,
     )
+
+
+async def names(transaction: Transaction, tenant: str) -> list[str]:
+    """See `Store.names`."""
+    found = await transaction.rows(
+        "SELECT name FROM conversation WHERE tenant = %s ORDER BY name", (tenant,)
+    )
+    return [name for (name,) in found]
+
+
+async def mend(transaction: Transaction, key: Key, parts: Collection[str], known: Known) -> None:
+    """See `Store.mend`."""
+    if not key.conversation:
+        _mend_projects(transaction, key.tenant, known)
+        await reseal(transaction, key)
+        return
+    found = await log.must_find(transaction, key, log.CHANGE)
+    own = key.tenant, found.id
+    transaction.later(f"DELETE FROM seal WHERE {_OWN}", own)  # otherwise it is not changed
+    if ABOUT in parts:
+        strategy = None if known.strategy is None else encode_json(known.strategy)
+        described = known.project, encode_json(known.metadata), strategy
+        transaction.later(_DESCRIBE, (*described, *own))
+    if PINS in parts:
+        transaction.later(f"DELETE FROM pin WHERE {_OWN}", own)
+        transaction.insert("pin (tenant, conversation, seq)", [(*own, seq) for seq in known.pins])
+    if TOPICS in parts:
+        for table in ("topic", "member"):
+            transaction.later(f"DELETE FROM {table} WHERE {_OWN}", own)
+        restart = "UPDATE assigned SET next_seq = 0, revision = revision + 1"
+        transaction.later(f"{restart} WHERE {_OWN}", own)
+    if KEYS in parts:
+        rows = await transaction.rows(f"{_KEYS} WHERE {log.HERE}", log.here(key))
+        damaged = [key for id_, key, *rest in rows if not _is_sealed(id_, key, *rest)]
+        transaction.later(
+            f"DELETE FROM idempotency WHERE {_OWN} AND key = ANY(%s::text[])", (*own, damaged)
+        )
+    await reseal(transaction, key)
+
+
+def _mend_projects(transaction: Transaction, tenant: str, known: Known) -> None:
+    transaction.later("DELETE FROM project WHERE tenant = %s", (tenant,))
+    transaction.insert(
+        "project (tenant, name, status, schedule, task, metadata)",
+        [
+            (tenant, one.name, one.status, one.schedule, one.task, encode_json(one.metadata))
+            for one in known.projects
+        ],
+    )
+
+
+def _is_sealed(id_: int, key: str, *rest: Any) -> bool:
+    *columns, mark = rest
+    return mark in (None, idempotency_mark(id_, key, *columns))

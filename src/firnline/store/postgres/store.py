@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -37,7 +37,9 @@ from firnline.log.text import Json
 from firnline.protocols import (
     EVERYTHING,
     Clock,
+    Damage,
     Finding,
+    Known,
     Pending,
     Progress,
     TopicAssignments,
@@ -519,14 +521,18 @@ class PostgresStore:
         del path
         return False
 
-    async def damage(self, key: Key) -> list[str]:
+    async def damage(self, key: Key) -> list[Damage]:
         """See `Store.damage`."""
         work = partial(seals.damaged_rows, key=key)
         return await self._read(key.tenant, work, brief=False)
 
-    async def reseal(self, key: Key) -> None:
-        """See `Store.reseal`."""
-        await self._write(key.tenant, lambda tx: seals.reseal(tx, key))
+    async def names(self, tenant: str) -> list[str]:
+        """See `Store.names`."""
+        return await self._read(tenant, lambda tx: seals.names(tx, tenant))
+
+    async def mend(self, key: Key, parts: Collection[str], known: Known) -> None:
+        """See `Store.mend`."""
+        await self._write(key.tenant, lambda tx: seals.mend(tx, key, parts, known))
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import apsw
 
 from firnline.errors import StoreCorrupt, UnknownConversation
 from firnline.log.entry import Key
+from firnline.log.message import encode_json
+from firnline.protocols import Damage, Known
 from firnline.store.digests import decode_digest
 from firnline.store.rows import ConversationRow, idempotency_mark
-from firnline.store.seals import Seal, check_seal, describe_part, project_part, seal_of
+from firnline.store.seals import (
+    ABOUT,
+    KEYS,
+    PINS,
+    TOPICS,
+    Seal,
+    check_seal,
+    damage_of,
+    project_part,
+    seal_of,
+)
 from firnline.store.sqlite.connection import fetch_one
 from firnline.store.topics import decode_topic
 
@@ -50,53 +62,103 @@ def project_seals(connection: apsw.Connection, tenant: str) -> dict[str, Seal]:
     return {part.removeprefix(start): Seal(*seal) for part, *seal in rows}
 
 
-def damaged_rows(connection: apsw.Connection, key: Key) -> list[str]:
+def damaged_rows(connection: apsw.Connection, key: Key) -> list[Damage]:
     """What is wrong with a conversation's rows outside the log; with a tenant's projects if ''."""
     if not key.conversation:
         which = "conversation = 0 AND part >= ? AND part < ?"
         span = project_part(f"{key.tenant}\x1f"), project_part(f"{key.tenant}\x20")
-        return [_named(key, part) for (part,) in _wrong(connection, which, span)]
+        return [damage_of(key.conversation, part) for (part,) in _wrong(connection, which, span)]
     id_ = _id_of(connection, key)
     wrong = _wrong(connection, "conversation = ?", (id_,))
     return [
-        *(_named(key, part) for (part,) in wrong),
+        *(damage_of(key.conversation, part) for (part,) in wrong),
         *_unreadable(connection, key.conversation, id_),
     ]
 
 
-def all_damaged_rows(connection: apsw.Connection) -> list[str]:
+def all_damaged_rows(connection: apsw.Connection) -> list[Damage]:
     """What is wrong with any row outside the log, of any tenant."""
-    problems = [_named(Key("", ""), part) for (part,) in _wrong(connection, "conversation = 0")]
+    problems = [damage_of("", part) for (part,) in _wrong(connection, "conversation = 0")]
     for id_, tenant, name in connection.execute(
         "SELECT id, CAST(tenant AS BLOB), CAST(name AS BLOB) FROM conversation"
     ):
         key = Key(*(text.decode(errors="replace") for text in (tenant, name)))
         wrong = _wrong(connection, "conversation = ?", (id_,))
-        problems += [_named(key, part) for (part,) in wrong]
+        problems += [damage_of(key.conversation, part) for (part,) in wrong]
         problems += _unreadable(connection, key.conversation, id_)
     strays = connection.execute(
-        "SELECT DISTINCT conversation FROM seal WHERE conversation != 0"
-        " AND conversation NOT IN (SELECT id FROM conversation)"
+        "SELECT conversation FROM (SELECT conversation FROM seal WHERE conversation != 0"
+        " UNION SELECT conversation FROM idempotency)"
+        " WHERE conversation NOT IN (SELECT id FROM conversation)"
     )
-    return problems + [f"the conversation with the number {id_} is missing" for (id_,) in strays]
+    lost = "there are rows of a conversation with the number {}, which does not exist"
+    return problems + [Damage(ABOUT, lost.format(id_)) for (id_,) in strays]
 
 
-def reseal(connection: apsw.Connection, key: Key) -> None:
-    """Seal the rows of a conversation as they are now; a tenant's projects if it has no name."""
-    if key.conversation:
-        which, values = "conversation = ?", (_id_of(connection, key),)
-    else:
-        which = "conversation = 0 AND part >= ? AND part < ?"
-        values = project_part(f"{key.tenant}\x1f"), project_part(f"{key.tenant}\x20")
+def names(connection: apsw.Connection, tenant: str) -> list[str]:
+    """See `Store.names`."""
+    found = connection.execute(
+        "SELECT name FROM conversation WHERE tenant = ? ORDER BY name", (tenant,)
+    )
+    return [name for (name,) in found]
+
+
+def mend(connection: apsw.Connection, key: Key, parts: Collection[str], known: Known) -> None:
+    """See `Store.mend`."""
+    if not key.conversation:
+        _mend_projects(connection, key.tenant, known)
+        return
+    id_ = _id_of(connection, key)
+    connection.execute("DELETE FROM seal WHERE conversation = ?", (id_,))  # else it is not changed
+    if ABOUT in parts:
+        strategy = None if known.strategy is None else encode_json(known.strategy)
+        connection.execute(
+            "UPDATE conversation SET project = ?2, metadata = ?3, strategy = ?4, fence = fence + 1,"
+            " lease_owner = NULL, lease_until = NULL, owed_at = NULL, archived = (SELECT coalesce("
+            "sum(last_seq - (id & 4294967295) + 1), 0) FROM segment WHERE id BETWEEN ?1 << 32 AND"
+            " (?1 << 32) | 4294967295) WHERE id = ?1",
+            (id_, known.project, encode_json(known.metadata), strategy),
+        )
+    if PINS in parts:
+        connection.execute("DELETE FROM pin WHERE conversation = ?", (id_,))
+        rows = [(id_, seq) for seq in known.pins]
+        connection.executemany("INSERT INTO pin VALUES (?, ?)", rows)
+    if TOPICS in parts:
+        span = id_ << 32, id_ << 32 | _SEQ_MASK
+        connection.execute("DELETE FROM topic WHERE id BETWEEN ? AND ?", span)
+        connection.execute("DELETE FROM member WHERE conversation = ?", (id_,))
+        connection.execute(
+            "UPDATE assigned SET next_seq = 0, revision = revision + 1 WHERE conversation = ?",
+            (id_,),
+        )
+    if KEYS in parts:
+        for rowkey in _damaged_keys(connection, id_):
+            connection.execute(
+                "DELETE FROM idempotency WHERE conversation = ? AND key = ?", (id_, rowkey)
+            )
+    _reseal(connection, "conversation = ?", (id_,))
+
+
+def _mend_projects(connection: apsw.Connection, tenant: str, known: Known) -> None:
+    connection.execute("DELETE FROM project WHERE tenant = ?", (tenant,))
+    for one in known.projects:
+        values = one.name, one.status, one.schedule, one.task, encode_json(one.metadata)
+        connection.execute("INSERT INTO project VALUES (?, ?, ?, ?, ?, ?)", (tenant, *values))
+    span = project_part(f"{tenant}\x1f"), project_part(f"{tenant}\x20")
+    _reseal(connection, "conversation = 0 AND part >= ? AND part < ?", span)
+
+
+def _reseal(connection: apsw.Connection, which: str, values: tuple[Any, ...]) -> None:
+    """Seal rows as they are now."""
     connection.execute(f"DELETE FROM seal WHERE {which}", values)  # noqa: S608
     connection.execute(f"INSERT INTO seal SELECT * FROM sealing WHERE {which}", values)  # noqa: S608
 
 
 def reseal_digests(connection: apsw.Connection, found: ConversationRow) -> None:
     """Seal a conversation's digests as they are now."""
-    which = "conversation = ? AND (part = 'digests' OR part LIKE 'newest:%')"
-    connection.execute(f"DELETE FROM seal WHERE {which}", (found.id,))  # noqa: S608
-    connection.execute(f"INSERT INTO seal SELECT * FROM sealing WHERE {which}", (found.id,))  # noqa: S608
+    _reseal(
+        connection, "conversation = ? AND (part = 'digests' OR part LIKE 'newest:%')", (found.id,)
+    )
 
 
 def _wrong(
@@ -105,14 +167,9 @@ def _wrong(
     return connection.execute(_WRONG.format(which=which), values * 2).fetchall()
 
 
-def _named(key: Key, part: str) -> str:
-    of = f"{key.conversation}: " if key.conversation else ""
-    return f"{of}{describe_part(part)} does not match its seal"
-
-
-def _unreadable(connection: apsw.Connection, name: str, id_: int) -> list[str]:
+def _unreadable(connection: apsw.Connection, name: str, id_: int) -> list[Damage]:
     """Digests and topics that cannot be decoded, and idempotency keys with a wrong mark."""
-    problems = []
+    problems: list[Damage] = []
     for table, decode in _TEXTS.items():
         rows = connection.execute(
             f"SELECT id, CAST(body AS BLOB), CAST(checksum AS BLOB) FROM {table}"  # noqa: S608
@@ -123,15 +180,25 @@ def _unreadable(connection: apsw.Connection, name: str, id_: int) -> list[str]:
             try:
                 decode(body, checksum)
             except StoreCorrupt as error:
-                problems.append(f"{name}: {table} {number & _SEQ_MASK}: {error}")
-    for key, *columns, mark in connection.execute(
+                what = f"{name}: {table} {number & _SEQ_MASK}: {error}"
+                problems.append(Damage(f"{table}s", what))
+    for key in _damaged_keys(connection, id_):
+        what = f"{name}: the idempotency key {key!r} does not match its mark"
+        problems.append(Damage(KEYS, what))
+    return problems
+
+
+def _damaged_keys(connection: apsw.Connection, id_: int) -> list[str]:
+    rows = connection.execute(
         "SELECT key, fingerprint, first_seq, last_seq, mark FROM idempotency"
         " WHERE conversation = ?",
         (id_,),
-    ):
-        if mark is not None and mark != idempotency_mark(id_, key, *columns):
-            problems.append(f"{name}: the idempotency key {key!r} does not match its mark")
-    return problems
+    )
+    return [
+        key
+        for key, *columns, mark in rows
+        if mark not in (None, idempotency_mark(id_, key, *columns))
+    ]
 
 
 def _id_of(connection: apsw.Connection, key: Key) -> int:

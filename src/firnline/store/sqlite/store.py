@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -46,7 +46,9 @@ from firnline.log.text import Json
 from firnline.protocols import (
     EVERYTHING,
     Clock,
+    Damage,
     Finding,
+    Known,
     Pending,
     Progress,
     TopicAssignments,
@@ -571,13 +573,17 @@ class SqliteStore:
         files = [own, *(own.with_name(own.name + end) for end in ("-wal", "-shm"))]
         return any(path.exists() and file.exists() and path.samefile(file) for file in files)
 
-    async def damage(self, key: Key) -> list[str]:
+    async def damage(self, key: Key) -> list[Damage]:
         """See `Store.damage`."""
         return await self._read(lambda con: seals.damaged_rows(con, key))
 
-    async def reseal(self, key: Key) -> None:
-        """See `Store.reseal`."""
-        await self._change(lambda con: seals.reseal(con, key))
+    async def names(self, tenant: str) -> list[str]:
+        """See `Store.names`."""
+        return await self._read(lambda con: seals.names(con, tenant))
+
+    async def mend(self, key: Key, parts: Collection[str], known: Known) -> None:
+        """See `Store.mend`."""
+        await self._change(lambda con: seals.mend(con, key, parts, known))
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""

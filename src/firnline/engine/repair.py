@@ -1,0 +1,130 @@
+"""Repairing rows outside the log: restored from the journal, or made again from the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from firnline.digest import items
+from firnline.engine.digester import Digester
+from firnline.engine.topic_assigner import TopicAssigner
+from firnline.errors import ConflictError, InputError
+from firnline.log import limits
+from firnline.log.entry import Key
+from firnline.protocols import Damage, Known, Store
+from firnline.store import journal
+from firnline.store.journal import Stated
+from firnline.topics import apply_feedback, change_tags
+
+logger: Final = logging.getLogger("firnline.repair")
+
+_NEEDS_JOURNAL: Final = ("about", "pins", "projects")
+
+
+class Repairer:
+    """Repairs conversations, and the projects of tenants."""
+
+    def __init__(self, store: Store, digester: Digester, topics: TopicAssigner) -> None:
+        self._store, self._digester, self._topics = store, digester, topics
+
+    async def repair(self, key: Key) -> list[str]:
+        """Repair what is damaged; returns what was, and how it was repaired.
+
+        A description or pins without a journal are left as they are, and stay damaged.
+        """
+        damaged = await self._store.damage(key)
+        if not damaged:
+            return []
+        stated = await journal.read(self._store, key)
+        parts = {one.part for one in damaged}
+        if stated is None:
+            parts -= {*_NEEDS_JOURNAL}
+        await self._store.mend(key, parts, await self._known(key, parts, stated or Stated()))
+        if "digests" in parts:
+            await self._digester.set_damaged_aside(key)
+            await self.restore_data(key)
+        if "topics" in parts:
+            await self._restore_topics(key, stated or Stated())
+        return [f"{one}: {_outcome(one, stated)}" for one in damaged]
+
+    async def restore_data(self, key: Key) -> int:
+        """State again what the application stated, if it is in no digest any more.
+
+        From the first statement that is lost, because later ones built on it; returns how many.
+        """
+        stated = await journal.read(self._store, key)
+        lost = _lost(stated.data, await self._items(key)) if stated else ()
+        for one in lost:
+            await self._digester.amend(key, partial(_stated, one=one), one.get("summary"))
+        return len(lost)
+
+    async def _items(self, key: Key) -> tuple[items.Item, ...]:
+        newest = await self._store.newest_digest(key)
+        return items.from_json(newest.data) if newest else ()
+
+    async def _known(self, key: Key, parts: set[str], stated: Stated) -> Known:
+        pins = [seq for seq, pinned in stated.pinned.items() if pinned]
+        if "pins" in parts:
+            pins += await self._pinned_by_message(key, stated)
+        about = stated.project, stated.metadata, stated.strategy
+        return Known(*about, pins=sorted(set(pins)), projects=list(stated.projects.values()))
+
+    async def _pinned_by_message(self, key: Key, stated: Stated) -> list[int]:
+        """The entries that were pinned by their own metadata, after the journal began."""
+        found: list[int] = []
+        first = stated.entries
+        while page := await self._store.read(key, first, limit=limits.READ_PAGE):
+            found += [entry.seq for entry in page if entry.message.metadata.get("pinned") is True]
+            first = page[-1].seq + 1
+        return [seq for seq in found if stated.pinned.get(seq, True)]
+
+    async def _restore_topics(self, key: Key, stated: Stated) -> None:
+        """Assign all entries again, and repeat what the application said of their topics."""
+        await self._topics.catch_up(key)
+        for one in stated.topics:
+            try:
+                await self._repeat(key, one)
+            except (InputError, ConflictError) as error:
+                logger.warning("%s: a change of topics was not repeated: %s", key[1], error)
+
+    async def _repeat(self, key: Key, one: Mapping[str, Any]) -> None:
+        topics = self._topics
+        if one["verb"] == "merge":
+            await topics.merge(key, one["into"], one["topic"])
+        elif one["verb"] == "tag":
+            add, remove = one["add"], one["remove"]
+            await topics.change(key, one["topic"], lambda known: change_tags(known, add, remove))
+        else:
+            topic, vote = await topics.of(key, one["seq"]), one["vote"]
+            await topics.change(key, topic, lambda known: apply_feedback(known, vote))
+
+
+def _outcome(one: Damage, stated: Stated | None) -> str:
+    if one.part in _NEEDS_JOURNAL:
+        return "restored from the journal" if stated else "not restored: there is no journal of it"
+    return "removed" if one.part == "keys" else "made again from the log and the journal"
+
+
+def _lost(
+    statements: Sequence[Mapping[str, Any]], known: Sequence[items.Item]
+) -> Sequence[Mapping[str, Any]]:
+    """The statements from the first one on whose items are not known."""
+    there = {(item.field, item.name, str(item.value)) for item in known}
+    for place, one in enumerate(statements):
+        if one["verb"] == "remember":
+            stated = {(item.field, item.name, str(item.value)) for item in _items_of(one)}
+            if not stated <= there:
+                return statements[place:]
+    return ()
+
+
+def _items_of(one: Mapping[str, Any]) -> tuple[items.Item, ...]:
+    return items.from_json({"items": one["items"]})
+
+
+def _stated(known: tuple[items.Item, ...], one: Mapping[str, Any]) -> tuple[items.Item, ...]:
+    if one["verb"] == "revert":
+        return items.restore(known, one["seq"])
+    return items.merge(known, _items_of(one))

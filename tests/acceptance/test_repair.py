@@ -1,0 +1,214 @@
+"""Damaged rows outside the log: named, never served, and restored from the journal."""
+
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from firnline.errors import StoreCorrupt
+from firnline.log.entry import Key, Project
+from firnline.log.message import Message
+from firnline.memory import DEFAULT_TENANT, Memory
+from firnline.store import journal
+from support.damage import damage_postgres_rows, damage_rows
+
+KEY = Key(DEFAULT_TENANT, "c")
+PROJECTS = Key(DEFAULT_TENANT, "")
+DATA = {"user_preferences": {"language": "German"}, "key_decisions": ["The rope is red."]}
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request, tmp_path):
+    """A store's URL, and a function that damages its rows."""
+    if request.param == "sqlite":
+        path = tmp_path / "store.db"
+        return f"sqlite:///{path}", lambda *sql: damage_rows(path, *sql)
+    database = request.getfixturevalue("postgres")
+    return database.url, lambda *sql: damage_postgres_rows(database, *sql)
+
+
+async def _fill(memory):
+    await memory.save_project(Project("alps", task="Climb the Eiger."))
+    await memory.save_project(Project("andes", task="Climb Huascarán."))
+    texts = ["We meet at the hut.", "The rope is red.", "Bring bread."]
+    await memory.append("c", [Message.user(text) for text in texts])
+    await memory.describe("c", project="alps", metadata={"mood": "glad"})
+    await memory.set_strategy("c", "rolling")
+    await memory.pin("c", 0)
+    await memory.pin("c", 1)
+    await memory.unpin("c", 0)
+    await memory.remember("c", DATA)
+
+
+async def _state(memory):
+    """All that the application stated."""
+    head = await memory.head("c")
+    return (
+        (head.project, head.metadata, head.strategy),
+        [entry.seq for entry in await memory.pinned("c")],
+        (await memory.state("c")).important_data,
+        await memory.projects(),
+    )
+
+
+DAMAGES = {
+    "project": "UPDATE conversation SET project = 'andes'",
+    "metadata": "UPDATE conversation SET metadata = '{}'",
+    "strategy": "UPDATE conversation SET strategy = NULL",
+    "lease": "UPDATE conversation SET lease_until = 8000000000000000",
+    "pin": "UPDATE pin SET seq = 2",
+    "pin gone": "DELETE FROM pin",
+    "digest": "UPDATE digest SET status = 'complated'",
+    "digest gone": "DELETE FROM digest",
+    "task": "UPDATE project SET task = 'Climb the Ogre.' WHERE name = 'alps'",
+    "project gone": "DELETE FROM project WHERE name = 'andes'",
+}
+
+
+@pytest.mark.promise("tamper-evident")
+@pytest.mark.promise("typed-failure")
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+async def test_damaged_rows_are_named_and_restored_from_the_journal(place, damage):
+    url, harm = place
+    async with Memory.open(url) as memory:
+        await _fill(memory)
+        before = await _state(memory)
+    harm(damage)
+    async with Memory.open(url) as memory:
+        whole = await memory.verify("c") and not await memory.store.damage(PROJECTS)
+        assert not whole
+        assert "broken" in {finding.state for finding in await memory.check(thorough=True)}
+        with pytest.raises(StoreCorrupt):
+            await _state(memory)
+        lines = await memory.repair()
+        assert lines, damage
+        assert all("restored" in line or "made again" in line for line in lines)
+        assert await _state(memory) == before
+        assert await memory.verify("c")
+        assert await memory.repair() == []
+        assert {finding.state for finding in await memory.check(thorough=True)} <= {"ok", "warning"}
+
+
+@pytest.mark.requirement("A8")
+@pytest.mark.parametrize("damage", ["UPDATE digest SET status = 'complated'", "DELETE FROM digest"])
+async def test_a_context_that_meets_a_damaged_digest_says_so_and_restores_what_was_stated(
+    place, damage
+):
+    url, harm = place
+    async with Memory.open(url) as memory:
+        await _fill(memory)
+        before = (await memory.state("c")).important_data
+    harm(damage)
+    async with Memory.open(url) as memory:
+        context = await memory.context("c", 4_000)
+        assert "restored from the journal" in context.degraded[0]
+        assert "German" in str([piece.message.text for piece in context["important"].pieces])
+        assert (await memory.state("c")).important_data == before
+        assert not (await memory.context("c", 4_000)).degraded
+
+
+@pytest.mark.promise("tamper-evident")
+async def test_any_changed_column_of_a_sealed_row_is_named(tmp_path):
+    """Every column but those that appends move: the entries prove these."""
+    path = tmp_path / "store.db"
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        await _fill(memory)
+        await memory.append("c", Message.user("Once."), idempotency_key="once")
+        await memory.topics("c")
+    tables = {
+        "conversation": "genesis project metadata strategy archived fence lease_owner lease_until"
+        " owed_at created_at next_seq total hash",
+        "pin": "conversation seq",
+        "digest": "id status fence checksum body topic",
+        "project": "tenant name status schedule task metadata",
+        "idempotency": "conversation key fingerprint first_seq last_seq mark",
+        "seal": "conversation part count mark",
+        "card": "kind tenant name conversation updated_at checksum body",
+    }
+    whole, rng = path.read_bytes(), random.Random(7)
+    for table, columns in tables.items():
+        for column in columns.split():
+            path.write_bytes(whole)
+            damage_rows(path, _change(table, column, rng))
+            async with Memory.open(f"sqlite:///{path}") as memory:
+                states = {finding.state for finding in await memory.check(thorough=True)}
+                assert "broken" in states or not await memory.verify("c"), f"{table}.{column}"
+
+
+BLOBS = {"body", "checksum"}
+NUMBERS = {
+    *("conversation", "seq", "id", "count", "mark", "first_seq", "last_seq", "next_seq", "total"),
+    *("archived", "fence", "lease_until", "owed_at", "created_at", "updated_at", "topic"),
+}
+
+
+def _change(table, column, rng):
+    other = "'other'"
+    if column in NUMBERS:
+        other = f"coalesce({column}, 0) + {rng.randrange(1, 9)}"
+    elif column in BLOBS:
+        other = f"CAST(coalesce({column}, '') || 'x' AS BLOB)"
+    return f"UPDATE {table} SET {column} = {other} WHERE {_ONE[table]}"
+
+
+_ONE = {
+    "conversation": "id = 1",
+    "pin": "seq = 1",
+    "digest": "1",
+    "project": "name = 'alps'",
+    "idempotency": "1",
+    "seal": "part = 'pins'",
+    "card": "name = (SELECT min(name) FROM card)",
+}
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    steps=st.lists(
+        st.one_of(
+            st.tuples(st.just("pin"), st.integers(0, 3)),
+            st.tuples(st.just("unpin"), st.integers(0, 3)),
+            st.tuples(st.just("describe"), st.sampled_from(["p", "q"])),
+            st.tuples(st.just("metadata"), st.integers(0, 3)),
+            st.tuples(st.just("remember"), st.sampled_from(["Bern", "Rome", "Oslo"])),
+            st.tuples(st.just("revert"), st.just(-1)),
+            st.tuples(st.just("clear"), st.just(None)),
+        ),
+        max_size=10,
+    )
+)
+async def test_the_journal_gives_the_same_state_again(tmp_path_factory, steps):
+    async with Memory.open(f"sqlite:///{tmp_path_factory.mktemp('journal')}/store.db") as memory:
+        await memory.append("c", [Message.user(text) for text in "abcd"])
+        for verb, value in steps:
+            await _step(memory, verb, value)
+        before = await _state(memory)
+        stated = await journal.read(memory.store, KEY)
+        pins = [seq for seq, pinned in stated.pinned.items() if pinned] if stated else []
+        about = (stated.project, stated.metadata, stated.strategy) if stated else (None, {}, None)
+        assert (about, sorted(pins)) == before[:2]
+        await memory.clear("c")
+        await journal.record(
+            memory.store, KEY, "state", **journal.to_json(stated or journal.Stated())
+        )
+        await memory._engine.repairer.restore_data(KEY)
+        assert (await memory.state("c")).important_data == before[2]
+
+
+async def _step(memory, verb, value):
+    match verb:
+        case "pin":
+            await memory.pin("c", value)
+        case "unpin":
+            await memory.unpin("c", value)
+        case "describe":
+            await memory.describe("c", project=value)
+        case "metadata":
+            await memory.describe("c", metadata={"n": value})
+        case "remember":
+            await memory.remember("c", {"user_preferences": {"city": value}})
+        case "revert":
+            await memory.revert("c", value)
+        case "clear":
+            await memory.clear("c")
