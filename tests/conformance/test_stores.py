@@ -9,7 +9,7 @@ from firnline.store import RamStore, SqliteStore
 from firnline.store.mongo import MongoStore
 from firnline.store.postgres import PostgresStore
 from firnline.testing import StoreConformance, store_machine
-from support.damage import POSTGRES, SQLITE, damage_postgres_rows, damage_rows
+from support.damage import POSTGRES, SQLITE, damage_mongo, damage_postgres_rows, damage_rows
 
 EXAMPLES = 500 if os.environ.get("FIRNLINE_TORTURE") else 60
 
@@ -56,10 +56,14 @@ class TestMongoStore(StoreConformance):
 
     @pytest.fixture(autouse=True)
     def _database(self, mongo):
-        self.url = mongo.url
+        self.database, self.url = mongo, mongo.url
 
     def make_store(self, folder, clock):
         return MongoStore(self.url, clock=clock)
+
+    async def damage_rows(self, folder, what):
+        damage_mongo(self.database.look, what)
+        return True
 
 
 TestSqliteAgainstReference = store_machine(

@@ -76,3 +76,37 @@ def damage_postgres_rows(database, *statements):
     for statement in statements:
         assert database.run(statement), statement
     database.run("RESET ALL")
+
+
+MONGO = {
+    "project": ("conversations", {}, {"$set": {"project": "q"}}),
+    "metadata": ("conversations", {}, {"$set": {"metadata": '{"a":2}'}}),
+    "strategy": ("conversations", {}, {"$set": {"strategy": None}}),
+    "lease": ("conversations", {}, {"$inc": {"fence": 1}}),
+    "pending": ("conversations", {}, {"$unset": {"owed_at": ""}}),
+    "pin gone": ("conversations", {}, {"$pull": {"pins": 1}}),
+    "pin moved": ("conversations", {}, {"$set": {"pins": [0, 2]}}),
+    "digest gone": ("digests", {"version": 2}, None),
+    "digest status": ("digests", {"version": 2}, {"$set": {"status": "complated"}}),
+    "digest topic": ("digests", {"version": 2}, {"$set": {"topic": 5}}),
+    "digest text": ("digests", {"version": 2}, {"$set": {"body": b"{}"}}),
+    "topic gone": ("topics", {"id": 1}, None),
+    "topic text": ("topics", {"id": 0}, {"$set": {"body": b"{}"}}),
+    "member gone": ("members", {"seq": 1}, None),
+    "member moved": ("members", {"seq": 1}, {"$set": {"topic": 1}}),
+    "progress": ("conversations", {}, {"$set": {"assigned.next_seq": 2}}),
+    "project gone": ("projects", {"name": "q"}, None),
+    "project task": ("projects", {"name": "p"}, {"$set": {"task": "climp"}}),
+}
+
+
+def damage_mongo(database, what):
+    """Change or delete a document as `what` says."""
+    name, which, change = MONGO[what]
+    which = {"tenant": "acme", **which}
+    if name != "projects":
+        which["conversation"] = "ticket-42"
+    if change is None:
+        assert database[name].delete_one(which).deleted_count
+    else:
+        assert database[name].update_one(which, change).modified_count

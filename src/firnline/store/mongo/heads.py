@@ -7,7 +7,6 @@ the log (`redo`). It decides which other documents count; readers ignore the res
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,10 +22,20 @@ from firnline.log.entry import Head, Key, Project, Record, genesis
 from firnline.log.message import encode_json
 from firnline.log.text import Json
 from firnline.store.mongo.connection import Doc, MongoDatabase
-from firnline.store.rows import SEQ_MAX, ConversationRow, all_of_type, head_of
+from firnline.store.rows import SEQ_MAX, ConversationRow, all_of_type, head_of, projects_of
+from firnline.store.seals import ABOUT, PINS, Seal, damaged_part, mark_of
 
-_HEAVY: Final = {"tail": 0, "redo": 0, "pins": 0}
+_HEAVY: Final = {"tail": 0, "redo": 0, "seals": 0}
+_PROJECT: Final = ("status", "schedule", "task", "metadata")
 _DESCRIBED: Final = ("project", "metadata", "strategy")
+
+TWINNED: Final = (
+    *("project", "metadata", "strategy", "created_at", "fence", "lease_owner", "lease_until"),
+    *("owed_at", "assigned", "segments", "last_version", "pins"),
+)
+"""The fields of a head that it also holds in `twin`: if they differ, one was damaged."""
+TWIN: Final = {name: f"${name}" for name in TWINNED}
+"""The expression for a whole `twin`."""
 
 
 class SegmentSpan(NamedTuple):
@@ -117,6 +126,23 @@ def state_of(key: Key, doc: Mapping[str, Any]) -> HeadState:
     return state
 
 
+def twin_of(doc: Mapping[str, Any]) -> Doc:
+    """The second copy of the head's own fields."""
+    return {name: doc[name] for name in TWINNED if name in doc}
+
+
+def with_twin(sets: Mapping[str, Any]) -> Doc:
+    """These fields, and the same in the second copy."""
+    return {**sets, **{f"twin.{name}": value for name, value in sets.items() if name in TWINNED}}
+
+
+def check_twin(doc: Mapping[str, Any], *names: str) -> None:
+    """Raise `StoreCorrupt` if one of these fields is not the same in both copies."""
+    twin = doc.get("twin")
+    if twin is not None and any(doc.get(name) != twin.get(name) for name in names):
+        raise damaged_part(str(doc.get("conversation")), PINS if names == ("pins",) else ABOUT)
+
+
 async def find(database: MongoDatabase, key: Key) -> HeadState | None:
     """The current state of the conversation, or None."""
     doc = await database.read(lambda: database["conversations"].find_one(key._asdict()))
@@ -160,13 +186,14 @@ async def head(database: MongoDatabase, key: Key) -> Head | None:
 
 def head_in(doc: Mapping[str, Any]) -> Head:
     """The public head of a document."""
+    check_twin(doc, *TWINNED)
     try:
         spans = [SegmentSpan(*span) for span in doc.get("segments", ())]
         archived = sum(span.last - span.first + 1 for span in spans)
         names = ("tenant", "conversation", "genesis", "next_seq", "hash", "total")
         more = ("created_at", "updated_at", "project", "metadata")
         row = [doc[name] for name in names] + [doc[name] for name in more]
-        return head_of([*row, archived, doc["strategy"]])
+        return head_of([*row, archived, doc["strategy"], None])
     except (KeyError, TypeError) as error:
         name = doc.get("conversation")
         raise StoreCorrupt(f"the head of the conversation {name!r} is damaged") from error
@@ -203,13 +230,18 @@ async def describe(
     kept["created_at"]["$ifNull"][1] = kept["updated_at"]["$ifNull"][1] = database.now
     given = {"project": project, "metadata": _json(metadata), "strategy": _json(strategy)}
     wanted = {name: _literal(value) for name, value in given.items() if value is not None}
+    whole = {"twin": {"$ifNull": ["$twin", TWIN]}}
 
     async def write() -> Doc | None:
         while True:
             try:
                 return await database["conversations"].find_one_and_update(
                     which,
-                    [{"$set": kept}, {"$set": wanted}] if wanted else [{"$set": kept}],
+                    [
+                        {"$set": kept},
+                        {"$set": whole},
+                        *([{"$set": with_twin(wanted)}] if wanted else []),
+                    ],
                     projection=_HEAVY,
                     upsert=known is None,
                     return_document=ReturnDocument.AFTER,
@@ -247,12 +279,14 @@ async def projects(database: MongoDatabase, tenant: str) -> list[Project]:
     docs = await database.read(
         lambda: database["projects"].find({"tenant": tenant}).sort("name", 1).to_list()
     )
-    return [
-        Project(
-            doc["name"], doc["status"], doc["schedule"], doc["task"], json.loads(doc["metadata"])
-        )
-        for doc in docs
-    ]
+    known = await database.read(
+        lambda: database["project_names"].find({"tenant": tenant}).to_list()
+    )
+    there = {doc["name"] for doc in docs}
+    sealed = {doc["name"]: Seal(1, doc["mark"]) for doc in docs if "mark" in doc}
+    sealed |= {doc["name"]: Seal(1, 0) for doc in known if doc["name"] not in there}
+    names = ("name", *_PROJECT)
+    return projects_of(tenant, [[doc.get(name) for name in names] for doc in docs], sealed)
 
 
 async def save_project(database: MongoDatabase, tenant: str, project: Project) -> None:
@@ -264,7 +298,25 @@ async def save_project(database: MongoDatabase, tenant: str, project: Project) -
         "task": project.task,
         "metadata": encode_json(project.metadata),
     }
-    await database.read(lambda: database["projects"].update_one(known, {"$set": new}, upsert=True))
+    new["mark"] = project_mark(new)
+    # The name last: until then, a missing project is not missed.
+    for name, sets in (("projects", new), ("project_names", known)):
+        await database.read(partial(database[name].update_one, known, {"$set": sets}, upsert=True))
+
+
+async def replace_projects(
+    database: MongoDatabase, tenant: str, projects: Sequence[Project]
+) -> None:
+    """Make these the tenant's projects."""
+    for name in ("project_names", "projects"):
+        await database.read(partial(database[name].delete_many, {"tenant": tenant}))
+    for project in projects:
+        await save_project(database, tenant, project)
+
+
+def project_mark(doc: Mapping[str, Any]) -> int:
+    """What a project's document is checked against."""
+    return mark_of(*(doc.get(name) for name in _PROJECT))
 
 
 async def tenants(database: MongoDatabase) -> list[str]:

@@ -8,9 +8,10 @@ from itertools import pairwise
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Key
 from firnline.protocols import Finding
-from firnline.store.mongo import cards, schema
+from firnline.store.mongo import cards, schema, seals
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.heads import SegmentSpan, state_of
+from firnline.store.seals import seals_finding
 
 
 async def check(database: MongoDatabase, *, thorough: bool) -> list[Finding]:
@@ -22,7 +23,12 @@ async def check(database: MongoDatabase, *, thorough: bool) -> list[Finding]:
         Finding("schema", "ok", f"version {version} of {schema.VERSION}"),
     ]
     content, flushed = await _content(database, thorough=thorough)
-    return [*findings, content, await _index(database, flushed), await _cards(database, thorough)]
+    damaged = await seals.all_damage(database) if thorough else None
+    checked = [content, await _index(database, flushed), await _cards(database, thorough)]
+    sealed = await database.read(
+        lambda: database["conversations"].count_documents({"twin": {"$exists": True}})
+    )
+    return [*findings, *checked, seals_finding(sealed, damaged)]
 
 
 async def _server(database: MongoDatabase) -> Finding:
@@ -40,7 +46,7 @@ async def _content(database: MongoDatabase, *, thorough: bool) -> tuple[Finding,
     """The content, and how many entries are flushed or archived."""
     heads, entries, flushed, lives = 0, 0, 0, []
     broken = ""
-    shown = {"tail.body": 0, "redo": 0, "pins": 0}
+    shown = {"tail.body": 0, "redo": 0, "seals": 0, "twin": 0}
     async for doc in database["conversations"].find({}, projection=shown):
         heads += 1
         entries += doc.get("next_seq", 0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Any, Final, NamedTuple
@@ -24,7 +25,8 @@ from firnline.log.entry import Key
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.errors import only_duplicates
 from firnline.store.mongo.flush import MESSAGE_BYTES, drop_staged, put_new, sweep
-from firnline.store.mongo.heads import HeadState, find, state_of
+from firnline.store.mongo.heads import HeadState, find, state_of, with_twin
+from firnline.store.mongo.seals import resealed
 
 _INLINE: Final = 1024 * 1024
 _WAITS: Final = 4
@@ -76,7 +78,12 @@ async def change(
     redo: Doc = {"op": op, "docs": docs}
     if sum(sizes) > _INLINE:
         redo = {"op": op, "staged": await _stage(database, state, docs, sizes), "count": len(docs)}
-    new = {**sets, "op": op, **({"redo": redo} if docs else {})}
+    if docs:
+        unsealed = replace(state, doc={n: v for n, v in state.doc.items() if n != "seals"})
+        written = [(put.into, {**put.known_by, **put.doc}) for put in puts]
+        base = unsealed if "seals" in sets else state
+        sets = {**sets, "seals": await resealed(database, base, written)}
+    new = {**with_twin(sets), "op": op, **({"redo": redo} if docs else {})}
     gone = {name: "" for name, value in new.items() if value is None}
     write: Doc = {"$set": {name: value for name, value in new.items() if name not in gone}}
     if gone:

@@ -29,9 +29,11 @@ from firnline.store.digests import (
 )
 from firnline.store.mongo import intents
 from firnline.store.mongo.connection import Doc, MongoDatabase, pause
-from firnline.store.mongo.heads import HeadState, find, unknown_conversation
+from firnline.store.mongo.heads import HeadState, find, unknown_conversation, with_twin
 from firnline.store.mongo.schema import NO_TOPIC
+from firnline.store.mongo.seals import check_part, newest_seal_of, seals_of
 from firnline.store.rows import SEQ_MAX
+from firnline.store.seals import newest_part
 
 _INT64: Final = 1 << 63
 _PER_MILLISECOND: Final = 1 << 20
@@ -54,7 +56,7 @@ async def lease(database: MongoDatabase, key: Key, owner: str, seconds: float) -
     doc = await database.write(
         lambda: database["conversations"].find_one_and_update(
             {**key._asdict(), "$expr": free},
-            [{"$set": taken}],
+            [{"$set": taken}, {"$set": {f"twin.{name}": f"${name}" for name in taken}}],
             projection={"fence": 1, "lease_until": 1},
             return_document=ReturnDocument.AFTER,
         )
@@ -76,7 +78,7 @@ async def renew(database: MongoDatabase, lease: Lease, seconds: float) -> Lease:
     doc = await database.read(  # idempotent
         lambda: database["conversations"].find_one_and_update(
             _of(lease),
-            [{"$set": {"lease_until": until}}],
+            [{"$set": {"lease_until": until}}, {"$set": {"twin.lease_until": "$lease_until"}}],
             projection={"lease_until": 1},
             return_document=ReturnDocument.AFTER,
         )
@@ -88,7 +90,7 @@ async def renew(database: MongoDatabase, lease: Lease, seconds: float) -> Lease:
 
 async def release(database: MongoDatabase, lease: Lease) -> None:
     """Release the lease. The fence is kept, so that it only increases."""
-    gone = {"$unset": {"lease_owner": "", "lease_until": ""}}
+    gone = {"$unset": with_twin({"lease_owner": "", "lease_until": ""})}
     await database.read(lambda: database["conversations"].update_one(_of(lease), gone))
 
 
@@ -164,18 +166,24 @@ async def undo(database: MongoDatabase, lease: Lease, version: int) -> Digest:
 
 
 async def fail_damaged(database: MongoDatabase, lease: Lease) -> int:
-    """Replace each unreadable digest with a failed one; returns how many."""
+    """Replace each unreadable digest by a failed one; returns how many were damaged or missing."""
     damaged: list[int] = []
+    missing: list[int] = []
 
     async def decide(state: HeadState) -> _Decided:
         found = await _docs(database, state, {})
         damaged[:] = [doc["version"] for doc in found if not _is_readable(state.found.key, doc)]
+        there = {doc["version"] for doc in found}
+        newest = [seal[0] for part, seal in seals_of(state).items() if part.startswith("newest:")]
+        missing[:] = [version for version in newest if version not in there]
         failed = [damaged_digest(version) for version in damaged]
         nothing = Digest(version=0, first_seq=0, last_seq=0)
-        return nothing, failed, {"making": _making_without(state, set(damaged))}
+        # Without seals, the change makes them anew, of what there is then.
+        anew = {"making": _making_without(state, set(damaged)), "seals": None}
+        return nothing, failed, anew
 
     await _decide(database, lease, decide)
-    return len(damaged)
+    return max(len(damaged), len(missing))  # one under a wrong version is both
 
 
 async def put_all(database: MongoDatabase, key: Key, items: Sequence[Digest]) -> None:
@@ -216,6 +224,7 @@ async def newest_of(database: MongoDatabase, state: HeadState, topic: int | None
     asked = {**state.own, "topic": known, "status": "completed"}
     doc = await database.read(lambda: database["digests"].find_one(asked, sort=[("version", -1)]))
     digest = _digest(state.found.key, doc) if doc else None
+    check_part(state, newest_part(known), newest_seal_of(doc))
     if digest is not None and digest.topic != topic:
         raise StoreCorrupt(f"{state.found.key.conversation}: a digest does not match its document")
     return digest
@@ -243,7 +252,8 @@ def _digest(key: Key, doc: Mapping[str, Any]) -> Digest:
     if type(body) is not bytes or type(checksum) is not bytes:
         raise StoreCorrupt(f"{key.conversation}: a digest document is damaged")
     digest = decode_digest(body, checksum)
-    if (version, status) != (digest.version, digest.status):
+    own = NO_TOPIC if digest.topic is None else digest.topic
+    if (version, doc.get("topic"), status) != (digest.version, own, digest.status):
         raise StoreCorrupt(f"{key.conversation}: a digest does not match its document")
     return digest
 

@@ -13,7 +13,7 @@ from firnline.log.message import EPOCH, decode, microseconds
 from firnline.store import rows
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.flush import find_settled
-from firnline.store.mongo.heads import HeadState, SegmentSpan, record_of
+from firnline.store.mongo.heads import HeadState, SegmentSpan, check_twin, record_of
 from firnline.store.mongo.intents import current
 from firnline.store.rows import SEQ_MAX, Segment
 
@@ -341,6 +341,7 @@ async def dated(
 
 async def pinned(database: MongoDatabase, state: HeadState) -> list[Entry]:
     """The pinned entries; a pin on a missing entry is damage."""
+    check_twin(state.doc, "pins")
     marked = sorted(set(state.doc.get("pins", ())))
     entries = await at(database, state, marked)
     if len(entries) != len(marked):

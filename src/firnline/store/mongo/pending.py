@@ -10,6 +10,7 @@ from firnline.log.entry import Key
 from firnline.log.message import from_microseconds, microseconds
 from firnline.protocols import Pending
 from firnline.store.mongo.connection import Doc, MongoDatabase
+from firnline.store.mongo.heads import with_twin
 
 
 async def mark(database: MongoDatabase, key: Key, due: datetime, *, postpone: bool) -> None:
@@ -17,7 +18,7 @@ async def mark(database: MongoDatabase, key: Key, due: datetime, *, postpone: bo
     asked: Doc = key._asdict()
     if not postpone:
         asked["owed_at"] = {"$exists": False}
-    marked = {"$set": {"owed_at": microseconds(due)}}
+    marked = {"$set": with_twin({"owed_at": microseconds(due)})}
     await database.read(lambda: database["conversations"].update_one(asked, marked))
 
 
@@ -87,7 +88,7 @@ async def clear(database: MongoDatabase, key: Key, last_seq: int) -> bool:
     """Clear the mark, unless there are entries after `last_seq`."""
     seen = {**key._asdict(), "next_seq": {"$lte": min(last_seq, 1 << 40) + 1}}
     done = await database.read(
-        lambda: database["conversations"].update_one(seen, {"$unset": {"owed_at": ""}})
+        lambda: database["conversations"].update_one(seen, {"$unset": with_twin({"owed_at": ""})})
     )
     if done.matched_count:
         return True

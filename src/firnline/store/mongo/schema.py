@@ -15,8 +15,9 @@ from pymongo.errors import CollectionInvalid, DuplicateKeyError
 from firnline.errors import StoreError
 from firnline.store.migrations import check_version
 from firnline.store.mongo.connection import Doc, MongoDatabase
+from firnline.store.mongo.heads import TWIN
 
-VERSION: Final = 2
+VERSION: Final = 3
 _OWN: Final = ("tenant", "conversation", "life")
 
 OWNED: Final = (
@@ -73,6 +74,7 @@ INDEXES: Final[dict[str, Sequence[IndexModel]]] = {
     ),
     "batches": (),
     "projects": (_index("tenant", "name", unique=True),),
+    "project_names": (_index("tenant", "name", unique=True),),
 }
 
 EMPTY_MEMORY: Final[Doc] = {
@@ -138,6 +140,7 @@ async def prepare(database: MongoDatabase) -> int:
             *(_prepare(database, name, indexes) for name, indexes in INDEXES.items())
         )
         await _make_view(database)
+        await database.read(lambda: _add_twins(database))
         await database.read(lambda: _record_version(database))
     return VERSION
 
@@ -174,6 +177,13 @@ async def _make_view(database: MongoDatabase) -> None:
             return  # another process came first
 
     await database.read(make)
+
+
+async def _add_twins(database: MongoDatabase) -> None:
+    """Heads of before have each field once."""
+    await database["conversations"].update_many(
+        {"twin": {"$exists": False}}, [{"$set": {"twin": TWIN}}]
+    )
 
 
 async def _record_version(database: MongoDatabase) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from firnline.errors import InputError, StoreError, StoreNotOpen
+from firnline.errors import InputError, StoreCorrupt, StoreError, StoreNotOpen, StoreUnavailable
 from firnline.log import limits
 from firnline.log.entry import (
     Appended,
@@ -33,7 +33,9 @@ from firnline.log.text import Json
 from firnline.protocols import (
     EVERYTHING,
     Clock,
+    Damage,
     Finding,
+    Known,
     Pending,
     Progress,
     TopicAssignments,
@@ -53,6 +55,7 @@ from firnline.store.mongo import (
     log,
     pending,
     schema,
+    seals,
     search,
     vectors,
     views,
@@ -73,6 +76,8 @@ from firnline.store.rows import SEQ_MAX
 from firnline.store.topics import TopicCache
 
 T = TypeVar("T")
+
+_TRIES: Final = 5
 
 
 class MongoStore:
@@ -135,8 +140,15 @@ class MongoStore:
         self, key: Key, work: Callable[[HeadState], Awaitable[T]], otherwise: T
     ) -> T:
         """Run `work` on data next to the log, after any pending change is applied."""
-        state = await intents.current(self._open_db, key)
-        return otherwise if state is None else await work(state)
+        for _ in range(_TRIES):
+            state = await intents.current(self._open_db, key)
+            try:
+                return otherwise if state is None else await work(state)
+            except StoreCorrupt:
+                now = await intents.current(self._open_db, key)
+                if now is not None and state is not None and now.op == state.op:
+                    raise
+        raise StoreUnavailable("too many concurrent writes; retry")
 
     # -- the log ------------------------------------------------------------------------------
 
@@ -355,8 +367,9 @@ class MongoStore:
 
     async def newest_digest(self, key: Key, topic: int | None = None) -> Digest | None:
         """See `Store.newest_digest`."""
-        state = await intents.current(self._open_db, key)
-        return await leases.newest_of(self._open_db, state, topic) if state else None
+        return await self._read_state(
+            key, lambda s: leases.newest_of(self._open_db, s, topic), None
+        )
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """See `Store.put_digests`."""
@@ -461,6 +474,21 @@ class MongoStore:
         """See `Store.owns`; always False, the files are the server's."""
         del path
         return False
+
+    async def damage(self, key: Key) -> list[Damage]:
+        """See `Store.damage`."""
+        return await seals.damage(self._open_db, key)
+
+    async def names(self, tenant: str) -> list[str]:
+        """See `Store.names`."""
+        return await seals.names(self._open_db, tenant)
+
+    async def mend(self, key: Key, parts: Collection[str], known: Known) -> None:
+        """See `Store.mend`."""
+        if key.conversation:
+            await seals.mend(self._open_db, key, parts, known)
+        else:
+            await heads.replace_projects(self._open_db, key.tenant, known.projects)
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""

@@ -11,8 +11,10 @@ from firnline.protocols import TopicAssignments
 from firnline.store.digests import checksum_of
 from firnline.store.mongo import intents
 from firnline.store.mongo.connection import Doc, MongoDatabase, pause
-from firnline.store.mongo.heads import HeadState, unknown_conversation
+from firnline.store.mongo.heads import HeadState, check_twin, unknown_conversation
+from firnline.store.mongo.seals import check_part
 from firnline.store.rows import SEQ_MAX
+from firnline.store.seals import TOPICS, members_part, seal_of
 from firnline.store.topics import TopicCache, check_assignment, decode_topic, encode_topic
 
 _TRIES: Final = 100
@@ -20,6 +22,7 @@ _TRIES: Final = 100
 
 def _progress(state: HeadState) -> tuple[int, int]:
     """How many entries are assigned, and the revision."""
+    check_twin(state.doc, "assigned")
     known = state.doc.get("assigned") or {}
     return int(known.get("next_seq", 0)), int(known.get("revision", 0))
 
@@ -34,6 +37,8 @@ async def read_topics(
         docs = await database.read(
             lambda: database["topics"].find(state.own).sort("id", 1).to_list()
         )
+        found = seal_of((doc.get("id"), doc.get("checksum")) for doc in docs)
+        check_part(state, TOPICS, found)
         known = _topics(state.found.key, docs)
         cache.put(state.found.id, revision, known)
     return TopicAssignments(known, next_seq, revision)
@@ -100,6 +105,8 @@ async def topic_members(
             .to_list()
         )
     )
+    if first_seq <= 0:  # otherwise it would cost as much as reading all of them
+        check_part(state, members_part(topic), seal_of((doc["seq"],) for doc in docs))
     return [doc["seq"] for doc in docs]
 
 

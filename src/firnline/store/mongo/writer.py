@@ -34,7 +34,15 @@ from firnline.store import rows
 from firnline.store.mongo import log
 from firnline.store.mongo.connection import Doc, MongoDatabase, is_in_doubt, is_transient, pause
 from firnline.store.mongo.flush import MESSAGE_BYTES, drop_staged, flush, put_new
-from firnline.store.mongo.heads import HeadState, find, new_head, state_of, unknown_conversation
+from firnline.store.mongo.heads import (
+    HeadState,
+    find,
+    new_head,
+    state_of,
+    twin_of,
+    unknown_conversation,
+    with_twin,
+)
 from firnline.store.rows import SEQ_MAX
 
 BODY_MAX: Final = limits.MESSAGE_BYTES_MAX - 64 * 1024
@@ -274,6 +282,7 @@ class MongoWriter:
         if state is None:
             doc = {**new_head(key, plan.times[0]), **new, "_id": life, "tail": tail}
             doc["pins"] = plan.pins
+            doc["twin"] = twin_of(doc)
             try:
                 await self._database.write(lambda: heads.insert_one(dict(doc)))
             except StoreError as error:
@@ -286,12 +295,17 @@ class MongoWriter:
         push: Doc = {"tail": {"$each": tail}}
         if plan.pins:
             push["pins"] = {"$each": plan.pins}
+            if "twin" in state.doc:
+                push["twin.pins"] = push["pins"]
         change = {"$set": new, "$push": push}
         done = await self._database.write(lambda: heads.update_one(same, change))
         if not done.matched_count:
             return None
         pins = [*state.doc.get("pins", ()), *plan.pins]
-        return {**state.doc, **new, "tail": [*state.tail, *tail], "pins": pins}
+        done_doc = {**state.doc, **new, "tail": [*state.tail, *tail], "pins": pins}
+        if "twin" in state.doc:
+            done_doc["twin"] = {**state.doc["twin"], "pins": pins}
+        return done_doc
 
     async def _stage(self, own: Doc, docs: Sequence[Doc], token: ObjectId) -> Doc:
         """Stage entries that are too large for a head; returns the tail row that refers to them."""
@@ -365,7 +379,7 @@ async def pin(database: MongoDatabase, key: Key, seq: int, *, pinned: bool) -> N
     if pinned:
         _check_pins(await find(database, key), 1)
     there: Doc = {**key._asdict(), "next_seq": {"$gt": min(max(seq, -1), SEQ_MAX)}}
-    change = {"$addToSet" if pinned else "$pull": {"pins": seq}}
+    change = {"$addToSet" if pinned else "$pull": with_twin({"pins": seq})}
     if 0 <= seq <= SEQ_MAX:
         done = await database.read(lambda: database["conversations"].update_one(there, change))
         if done.matched_count:
