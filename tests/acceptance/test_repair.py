@@ -11,21 +11,23 @@ from firnline.log.entry import Key, Project
 from firnline.log.message import Message
 from firnline.memory import DEFAULT_TENANT, Memory
 from firnline.store import journal
-from support.damage import damage_postgres_rows, damage_rows
+from support.damage import damage_documents, damage_postgres_rows, damage_rows
 
 KEY = Key(DEFAULT_TENANT, "c")
 PROJECTS = Key(DEFAULT_TENANT, "")
 DATA = {"user_preferences": {"language": "German"}, "key_decisions": ["The rope is red."]}
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "mongo"])
 def place(request, tmp_path):
     """A store's URL, and a function that damages its rows."""
     if request.param == "sqlite":
         path = tmp_path / "store.db"
-        return f"sqlite:///{path}", lambda *sql: damage_rows(path, *sql)
-    database = request.getfixturevalue("postgres")
-    return database.url, lambda *sql: damage_postgres_rows(database, *sql)
+        return f"sqlite:///{path}", lambda what: damage_rows(path, DAMAGES[what][0])
+    database = request.getfixturevalue(request.param)
+    if request.param == "mongo":
+        return database.url, lambda what: damage_documents(database.look, *DAMAGES[what][1])
+    return database.url, lambda what: damage_postgres_rows(database, DAMAGES[what][0])
 
 
 async def _fill(memory):
@@ -53,22 +55,43 @@ async def _state(memory):
 
 
 DAMAGES = {
-    "project": "UPDATE conversation SET project = 'andes'",
-    "metadata": "UPDATE conversation SET metadata = '{}'",
-    "strategy": "UPDATE conversation SET strategy = NULL",
-    "lease": "UPDATE conversation SET lease_until = 8000000000000000",
-    "pin": "UPDATE pin SET seq = 2",
-    "pin gone": "DELETE FROM pin",
-    "digest": "UPDATE digest SET status = 'complated'",
-    "digest gone": "DELETE FROM digest",
-    "task": "UPDATE project SET task = 'Climb the Ogre.' WHERE name = 'alps'",
-    "project gone": "DELETE FROM project WHERE name = 'andes'",
+    "project": (
+        "UPDATE conversation SET project = 'andes'",
+        ("conversations", {}, {"$set": {"project": "andes"}}),
+    ),
+    "metadata": (
+        "UPDATE conversation SET metadata = '{}'",
+        ("conversations", {}, {"$set": {"metadata": "{}"}}),
+    ),
+    "strategy": (
+        "UPDATE conversation SET strategy = NULL",
+        ("conversations", {}, {"$set": {"strategy": None}}),
+    ),
+    "lease": (
+        "UPDATE conversation SET lease_until = 8000000000000000",
+        ("conversations", {}, {"$set": {"lease_until": 8_000_000_000_000_000}}),
+    ),
+    "pin": ("UPDATE pin SET seq = 2", ("conversations", {}, {"$set": {"pins": [2]}})),
+    "pin gone": ("DELETE FROM pin", ("conversations", {}, {"$set": {"pins": []}})),
+    "digest": (
+        "UPDATE digest SET status = 'complated'",
+        ("digests", {}, {"$set": {"status": "complated"}}),
+    ),
+    "digest gone": ("DELETE FROM digest", ("digests", {}, None)),
+    "task": (
+        "UPDATE project SET task = 'Climb the Ogre.' WHERE name = 'alps'",
+        ("projects", {"name": "alps"}, {"$set": {"task": "Climb the Ogre."}}),
+    ),
+    "project gone": (
+        "DELETE FROM project WHERE name = 'andes'",
+        ("projects", {"name": "andes"}, None),
+    ),
 }
 
 
 @pytest.mark.promise("tamper-evident")
 @pytest.mark.promise("typed-failure")
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("damage", DAMAGES)
 async def test_damaged_rows_are_named_and_restored_from_the_journal(place, damage):
     url, harm = place
     async with Memory.open(url) as memory:
@@ -91,7 +114,7 @@ async def test_damaged_rows_are_named_and_restored_from_the_journal(place, damag
 
 
 @pytest.mark.requirement("A8")
-@pytest.mark.parametrize("damage", ["UPDATE digest SET status = 'complated'", "DELETE FROM digest"])
+@pytest.mark.parametrize("damage", ["digest", "digest gone"])
 async def test_a_context_that_meets_a_damaged_digest_says_so_and_restores_what_was_stated(
     place, damage
 ):

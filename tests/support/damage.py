@@ -103,9 +103,12 @@ MONGO = {
 def damage_mongo(database, what):
     """Change or delete a document as `what` says."""
     name, which, change = MONGO[what]
-    which = {"tenant": "acme", **which}
-    if name != "projects":
-        which["conversation"] = "ticket-42"
+    own = {"tenant": "acme"} | ({} if name == "projects" else {"conversation": "ticket-42"})
+    damage_documents(database, name, own | which, change)
+
+
+def damage_documents(database, name, which, change):
+    """Change a document, or delete it if there is no change."""
     if change is None:
         assert database[name].delete_one(which).deleted_count
     else:
