@@ -817,10 +817,7 @@ class Memory:
         """
         if conversation is not None:
             return await self._engine.repairer.repair(self._key(conversation))
-        done = await self._engine.repairer.repair(Key(self._tenant, ""))
-        for name in await self._store.names(self._tenant):
-            done += await self._engine.repairer.repair(Key(self._tenant, name))
-        return done
+        return await self._engine.repairer.repair_all(self._tenant)
 
     async def rebuild_index(self, *, progress: Progress | None = None) -> None:
         """Rebuild the search index from the log, for every tenant of the store."""

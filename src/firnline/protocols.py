@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from firnline.log.entry import (
@@ -84,8 +83,8 @@ class Known(NamedTuple):
     """What is known of damaged rows from elsewhere; `projects` are a tenant's."""
 
     project: str | None = None
-    metadata: Mapping[str, Json] = MappingProxyType({})
-    strategy: Mapping[str, Json] | None = None
+    metadata: dict[str, Json] = {}  # noqa: RUF012 - never changed
+    strategy: dict[str, Json] | None = None
     pins: Sequence[int] = ()
     projects: Sequence[Project] = ()
 

@@ -190,6 +190,7 @@ class Memory(SyncFacade[_Memory]):
     # -- proving --
     verify = waits(_Memory.verify)
     check = waits(_Memory.check)
+    repair = waits(_Memory.repair)
     rebuild_index = waits(_Memory.rebuild_index)
 
     # -- keeping and leaving --

@@ -159,7 +159,7 @@ async def test_what_is_erased_while_it_is_verified_is_not_damaged(memory, count)
 async def test_what_grows_and_is_erased_while_it_is_verified_is_not_damaged(memory):
     await memory.append("c", said(5))
     with (
-        meanwhile(memory.store, "digests", lambda: memory.append("c", said(1))),
+        meanwhile(memory.store, "damage", lambda: memory.append("c", said(1))),
         meanwhile(memory.store, "head", lambda: anew(memory, 0), call=2),
         pytest.raises(UnknownConversation, match="erased while it was verified"),
     ):

@@ -62,7 +62,7 @@ async def everything(url, tenant, folder):
         await memory.export(file)
         cards = [
             (card.kind, card.name, card.body, card.conversation)
-            for kind in ("prompt", "key")
+            for kind in ("prompt", "key", "journal")
             for card in await memory.store.cards(kind)
         ]
         return file.read_bytes(), cards
@@ -99,7 +99,7 @@ async def test_all_tenants_arrive_and_a_second_time_adds_nothing(filled, target_
     seen = []
     done = await moved(filled, target_url, progress=lambda now, whole: seen.append((now, whole)))
     assert (done.tenants, done.conversations, done.entries, done.added) == (2, 6, 42, 42)
-    assert (done.digests, done.cards) == (12, 4)
+    assert (done.digests, done.cards) == (12, 24)  # with the journals
     assert seen[-1] == (42, 42)
     for tenant in ("acme", "zoo"):
         there = await everything(target_url, tenant, tmp_path)

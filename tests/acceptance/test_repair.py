@@ -235,3 +235,25 @@ async def _step(memory, verb, value):
             await memory.revert("c", value)
         case "clear":
             await memory.clear("c")
+
+
+@pytest.mark.promise("round-trip")
+@pytest.mark.parametrize("how", ["import", "branch"])
+async def test_what_was_imported_or_branched_can_be_restored_too(tmp_path, how):
+    path = tmp_path / "other.db"
+    async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
+        await _fill(memory)
+        await memory.export(tmp_path / "all.jsonl")
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        await memory.import_(tmp_path / "all.jsonl")
+        if how == "branch":
+            await memory.branch("c", 2, "d")
+            await memory.erase("c")
+            await memory.branch("d", 2, "c")
+        before = await _state(memory)
+    for damage in ("metadata", "pin", "digest", "task"):
+        damage_rows(path, DAMAGES[damage][0])
+        async with Memory.open(f"sqlite:///{path}") as memory:
+            assert await memory.repair()
+            assert await _state(memory) == before, damage
+            assert await memory.verify("c")

@@ -49,6 +49,13 @@ class Repairer:
             await self._restore_topics(key, stated or Stated())
         return [f"{one}: {_outcome(one, stated)}" for one in damaged]
 
+    async def repair_all(self, tenant: str) -> list[str]:
+        """Repair the tenant's projects and all of its conversations."""
+        done = await self.repair(Key(tenant, ""))
+        for name in await self._store.names(tenant):
+            done += await self.repair(Key(tenant, name))
+        return done
+
     async def restore_data(self, key: Key) -> int:
         """State again what the application stated, if it is in no digest any more.
 

@@ -11,6 +11,7 @@ from firnline.log.chain import Audit, LogProblem, Verification
 from firnline.log.entry import Head, Key
 from firnline.log.regex import regex
 from firnline.protocols import Progress, Store
+from firnline.store import journal
 
 _HASH: Final = regex(r"sha256:[0-9a-f]{64}")
 
@@ -25,12 +26,17 @@ async def verify_conversation(
     try:
         head = await store.head(key)
     except StoreCorrupt as error:
-        return Verification(key.conversation, 0, 0, "", (LogProblem(str(error)),))
+        wrong = dict.fromkeys([str(error), *map(str, await store.damage(key))])
+        return Verification(key.conversation, 0, 0, "", tuple(map(LogProblem, wrong)))
     if head is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
     audit = Audit(key, anchor)
     try:
         await _walk(store, audit, head, progress)
+    except UnknownConversation as error:
+        raise UnknownConversation(
+            f"{key.conversation!r} was erased while it was verified"
+        ) from error
     except StoreCorrupt as error:
         audit.problems.append(LogProblem(str(error)))
     found = audit.close(head)
@@ -50,6 +56,7 @@ async def _walk(store: Store, audit: Audit, head: Head, progress: Progress | Non
         if progress is not None:
             progress(min(audit.seq, head.entries), head.entries)
     audit.problems += [LogProblem(str(one)) for one in await store.damage(audit.key)]
+    await journal.read(store, audit.key)
     if await store.records(audit.key, head.entries, 1):
         audit.check_extra(await store.head(audit.key), head)
 

@@ -67,7 +67,7 @@ async def record(store: Store, key: Key, verb: str, **values: Any) -> None:
             if not await _write_state(store, key, number, card):
                 return
             continue
-        fields = {"verb": verb, **values}
+        fields: dict[str, Any] = {"verb": verb, **values}
         if await _put(store, key, number + 1, card, fields) is not False:
             return
     logger.warning("%s: a statement was not recorded: too many others", key.conversation)
@@ -77,6 +77,13 @@ async def adopt(store: Store, key: Key) -> None:
     """Record the present state, as the application made it by other ways."""
     number, card = await _newest(store, key)
     await _write_state(store, key, number, card)
+
+
+async def adopt_new(store: Store, *keys: Key) -> None:
+    """Record the present state of those that have no journal yet."""
+    for key in keys:
+        if await read(store, key) is None:
+            await adopt(store, key)
 
 
 @asynccontextmanager
@@ -223,7 +230,11 @@ async def _put(
 ) -> bool | None:
     """Write a card; False if there is one of this number, None if it cannot be written."""
     first = number if before is None else _first_of(before)
-    chained = {"number": number, "first": first, "before": _hash(before.body) if before else ""}
+    chained: dict[str, Any] = {
+        "number": number,
+        "first": first,
+        "before": _hash(before.body) if before else "",
+    }
     body = encode_json({**fields, **chained}).encode()
     if len(body) > limits.CARD_BYTES_MAX:
         logger.warning("%s: a statement is too large to be recorded", key.conversation)

@@ -46,7 +46,7 @@ _PREFIXES: Final = {
 class Seal(NamedTuple):
     """How many rows there are, and the sum of their marks."""
 
-    count: int
+    rows: int
     mark: int
 
 

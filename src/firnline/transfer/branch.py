@@ -27,6 +27,7 @@ from firnline.log.entry import (
 from firnline.log.message import encode_json
 from firnline.log.text import Json
 from firnline.protocols import Store
+from firnline.store import journal
 
 MARK: Final = "branch"
 """The metadata field that names the source of a branch."""
@@ -56,6 +57,7 @@ async def branch_conversation(store: Store, source: Key, seq: int, target: Key) 
             await _describe(store, head, seq, target, replayed=replayed)
         first, before = first + len(page), page[-1].hash
     await _put_digests(store, target, digests)
+    await journal.adopt_new(store, target)
     created = await store.head(target)
     if created is None or created.seq < seq:
         raise ConflictError(f"{target.conversation} was erased while it was being created")

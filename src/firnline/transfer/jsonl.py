@@ -32,6 +32,7 @@ from firnline.log.message import decode, encode, encode_json
 from firnline.log.text import clean_fields, clean_name
 from firnline.log.wire import parse_unique
 from firnline.protocols import Progress, Store
+from firnline.store import journal
 from firnline.store.digests import decode_digest, encode_digest
 from firnline.store.files import atomic_write
 from firnline.store.topics import decode_topic, encode_topic
@@ -203,10 +204,13 @@ async def import_(store: Store, tenant: str, path: Path, progress: Progress | No
             await _count_existing(store, tenant, item, "nothing")
             _report(progress, item.read_bytes // 2, size)
     added = 0
+    names: list[str] = []
     async for item in _walk(path, tenant):
         added += await _store_item(store, tenant, item)
+        names += [item.name] if isinstance(item, _About) else []
         if isinstance(item, _EntryPage):
             _report(progress, size // 2 + item.read_bytes // 2, size)
+    await journal.adopt_new(store, *(Key(tenant, name) for name in ("", *names)))
     _report(progress, size, size)
     return replace(checked, added=added)
 

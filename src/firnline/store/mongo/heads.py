@@ -292,7 +292,7 @@ async def projects(database: MongoDatabase, tenant: str) -> list[Project]:
 async def save_project(database: MongoDatabase, tenant: str, project: Project) -> None:
     """Create or replace a project."""
     known = {"tenant": tenant, "name": project.name}
-    new = {
+    new: Doc = {
         "status": project.status,
         "schedule": project.schedule,
         "task": project.task,

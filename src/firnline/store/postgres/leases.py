@@ -169,7 +169,8 @@ async def newest_digest(
     transaction: Transaction, key: Key, topic: int | None = None
 ) -> Digest | None:
     """The newest completed digest: the last entry of a partial index."""
-    return _newest(key, *await transaction.each(*_newest_queries(key, topic)), topic)
+    rows, seals = await transaction.each(*_newest_queries(key, topic))
+    return _newest(key, rows, seals, topic)
 
 
 def _newest_queries(key: Key, topic: int | None) -> tuple[Query, Query]:

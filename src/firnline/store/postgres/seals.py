@@ -86,7 +86,7 @@ async def all_damaged_rows(transaction: Transaction) -> list[Damage]:
 
 def _problems(wrong: Sequence[Row], stored: list[list[Row]], names: dict[int, str]) -> list[Damage]:
     digests, topics, keys = stored
-    problems = [damage_of(names.get(id_, tenant), part) for tenant, id_, part in wrong]
+    problems = [damage_of(names.get(id_) or str(tenant), part) for tenant, id_, part in wrong]
     for what, rows, decode in (("digest", digests, decode_digest), ("topic", topics, decode_topic)):
         for id_, number, body, checksum in rows:
             try:

@@ -106,7 +106,11 @@ def connect(place: DatabaseFile, *, writer: bool) -> apsw.Connection:
 def register_functions(connection: apsw.Connection) -> None:
     """Give SQL the function that triggers and views of the schema use."""
     connection.create_scalar_function(
-        "seal_mark", mark_of_hex, -1, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
+        "seal_mark",
+        lambda *hexed: mark_of_hex(*map(str, hexed)),
+        -1,
+        deterministic=True,
+        flags=apsw.SQLITE_INNOCUOUS,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import apsw
 
@@ -32,7 +33,7 @@ def read_topics(
 
 def _load_topics(connection: apsw.Connection, found: log.SqliteRow) -> TopicAssignments:
     """Read the topics, the assigned entries and the revision."""
-    rows = connection.execute(
+    rows: list[Any] = connection.execute(
         "SELECT id, checksum, body FROM topic WHERE id BETWEEN ? AND ? ORDER BY id",
         (found.entry_id(0), found.entry_id(log.SEQ_MASK)),
     ).fetchall()
