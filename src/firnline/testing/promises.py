@@ -38,7 +38,8 @@ PROMISES: Final = (
     ),
     Promise(
         "tamper-evident",
-        "`verify` finds any change of an entry or segment, and damaged text is never returned.",
+        "`verify` finds any change of an entry, of a segment, and of the rows next to the log; "
+        "damaged text is never returned.",
         "Proof that nothing was lost must include proof that nothing was altered.",
     ),
     Promise(
