@@ -16,6 +16,8 @@ DECLARE
     parts int := 32;
     name text;
     part text;
+    triggers text[];
+    trigger text;
 BEGIN
     FOREACH name IN ARRAY ARRAY['entry', 'segment', 'said', 'search', 'vector', 'member'] LOOP
         IF (SELECT relkind = 'p' FROM pg_class WHERE oid = name::regclass) THEN
@@ -33,7 +35,12 @@ BEGIN
             EXECUTE format('CREATE POLICY tenant ON %I USING %s', part, mine);
         END LOOP;
         EXECUTE format('INSERT INTO %I SELECT * FROM %I', name, name || '_whole');
+        triggers := ARRAY(SELECT replace(pg_get_triggerdef(oid), name || '_whole', name) FROM pg_trigger
+            WHERE tgrelid = (name || '_whole')::regclass AND NOT tgisinternal);
         EXECUTE format('DROP TABLE %I', name || '_whole');
+        FOREACH trigger IN ARRAY triggers LOOP -- after the copy: its rows are sealed already
+            EXECUTE trigger;
+        END LOOP;
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY tenant ON %I USING %s', name, mine);
         IF name = 'search' THEN -- as in the schema: the index holds hashes alone

@@ -13,7 +13,7 @@ from firnline.log.entry import Digest, Key, Lease
 from firnline.store import SqliteStore
 from firnline.store.digests import checksum_of, encode_digest
 from firnline.store.sqlite import leases, log, pending
-from firnline.store.sqlite.connection import register_functions
+from firnline.store.sqlite.connection import watch_rows
 from firnline.testing import draft, drafts
 from support.damage import damage_rows
 
@@ -43,7 +43,7 @@ class Steps:
 
     def __init__(self, path):
         self._connection = apsw.Connection(str(path))
-        register_functions(self._connection)
+        watch_rows(self._connection)
         self._count = 0
         self._connection.set_progress_handler(self._step, 1)
 

@@ -214,6 +214,8 @@ CREATE INDEX card_conversation ON card (tenant, conversation) WHERE conversation
 
 -- Seals: how many rows of each part of a conversation there are, and the sum of their marks, so that
 -- rows that change or vanish are noticed. A mark is 32 bits of a hash. Conversation 0 is for projects.
+-- Triggers keep the seals in Firnline's own transactions, which set `firnline.tenant`; what others
+-- change shows.
 CREATE TABLE seal (
     tenant       text COLLATE "C",
     conversation bigint,
@@ -387,7 +389,7 @@ BEGIN
     ] LOOP
         FOREACH event IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE'] LOOP
             EXECUTE format('CREATE TRIGGER %I AFTER %s ON %I REFERENCING %s FOR EACH STATEMENT'
-                ' EXECUTE FUNCTION seal_rows(%L, %L)',
+                ' WHEN (current_setting(''firnline.tenant'', true) <> '''') EXECUTE FUNCTION seal_rows(%L, %L)',
                 'sealed_' || lower(event), event, kind[1],
                 CASE event WHEN 'INSERT' THEN 'NEW TABLE AS added' WHEN 'DELETE' THEN
                     'OLD TABLE AS removed' ELSE 'NEW TABLE AS added OLD TABLE AS removed' END,
@@ -415,7 +417,8 @@ END $$;
 
 CREATE TRIGGER sealed AFTER INSERT OR DELETE OR UPDATE OF genesis, project, metadata, strategy,
     archived, fence, lease_owner, lease_until, owed_at, created_at ON conversation
-    FOR EACH ROW EXECUTE FUNCTION seal_about();
+    FOR EACH ROW WHEN (current_setting('firnline.tenant', true) <> '')
+    EXECUTE FUNCTION seal_about();
 
 CREATE FUNCTION seal_newest() RETURNS trigger LANGUAGE plpgsql SET search_path = firnline, pg_catalog
 AS $$
@@ -432,7 +435,8 @@ BEGIN
 END $$;
 
 CREATE TRIGGER sealed_newest AFTER INSERT OR UPDATE ON digest
-    FOR EACH ROW EXECUTE FUNCTION seal_newest();
+    FOR EACH ROW WHEN (current_setting('firnline.tenant', true) <> '')
+    EXECUTE FUNCTION seal_newest();
 
 CREATE FUNCTION seal_row() RETURNS trigger LANGUAGE plpgsql SET search_path = firnline, pg_catalog
 AS $$
@@ -447,9 +451,11 @@ BEGIN
 END $$;
 
 CREATE TRIGGER sealed AFTER INSERT OR UPDATE ON assigned
-    FOR EACH ROW EXECUTE FUNCTION seal_row();
+    FOR EACH ROW WHEN (current_setting('firnline.tenant', true) <> '')
+    EXECUTE FUNCTION seal_row();
 CREATE TRIGGER sealed AFTER INSERT OR UPDATE ON project
-    FOR EACH ROW EXECUTE FUNCTION seal_row();
+    FOR EACH ROW WHEN (current_setting('firnline.tenant', true) <> '')
+    EXECUTE FUNCTION seal_row();
 
 CREATE FUNCTION seal_idempotency() RETURNS trigger LANGUAGE plpgsql
     SET search_path = firnline, pg_catalog AS $$

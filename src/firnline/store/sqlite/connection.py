@@ -9,6 +9,8 @@ import traceback
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -103,19 +105,20 @@ def connect(place: DatabaseFile, *, writer: bool) -> apsw.Connection:
     return connection
 
 
-def register_functions(connection: apsw.Connection) -> None:
-    """Give SQL the function that triggers and views of the schema use."""
+@cache
+def _watch_sql() -> str:
+    return resources.files("firnline").joinpath("store/sqlite/watch.sql").read_text()
+
+
+def watch_rows(connection: apsw.Connection) -> None:
+    """Give the connection the triggers that keep seals, and the view that checks them."""
     connection.create_scalar_function(
-        "seal_mark",
-        lambda *hexed: mark_of_hex(*map(str, hexed)),
-        -1,
-        deterministic=True,
-        flags=apsw.SQLITE_INNOCUOUS,
+        "seal_mark", lambda *hexed: mark_of_hex(*map(str, hexed)), -1, deterministic=True
     )
+    connection.execute(_watch_sql())
 
 
 def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -> None:
-    register_functions(connection)
     connection.set_busy_handler(busy_handler(place.busy_seconds))
     for name, value in PRAGMAS.items():
         connection.execute(f"PRAGMA {name} = {value}")
@@ -123,15 +126,15 @@ def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES if writer else 0}")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KILOBYTES if writer else 4_000}")
     connection.execute(f"PRAGMA synchronous = {'FULL' if place.full_sync else 'NORMAL'}")
-    if place.read_only and not fetch_one(
-        connection, "SELECT 1 FROM sqlite_schema WHERE name = 'seal'"
-    ):  # of an older Firnline, and it cannot be migrated now
-        connection.execute("CREATE TEMP TABLE seal (conversation, part, count, mark)")
-        connection.execute("CREATE TEMP VIEW sealing AS SELECT * FROM seal")
     if writer:
         mode = connection.execute("PRAGMA journal_mode = WAL").get
         if mode != "wal":
             raise StoreError(f"{place.path}: SQLite returned journal_mode={mode}; WAL is required")
+    if fetch_one(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'seal'"):
+        watch_rows(connection)
+    elif place.read_only:  # of an older Firnline, and it cannot be migrated now
+        connection.execute("CREATE TEMP TABLE seal (conversation, part, count, mark)")
+        connection.execute("CREATE TEMP VIEW sealing AS SELECT * FROM seal")
 
 
 def busy_handler(seconds: float) -> Callable[[int], bool]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from importlib import resources
+from typing import Final
 
 import apsw
 
@@ -16,10 +17,13 @@ from firnline.store.sqlite.connection import (
     DatabaseFile,
     check_size,
     connect,
-    register_functions,
     translate_errors,
     undo_interrupted,
+    watch_rows,
 )
+
+_SEALED: Final = 5
+"""The migration that introduced seals."""
 
 
 def shipped_migrations() -> Mapping[int, str]:
@@ -30,13 +34,15 @@ def shipped_migrations() -> Mapping[int, str]:
 def migrate(connection: apsw.Connection, migrations: Mapping[int, str]) -> int:
     """Migrate the database to the newest schema; returns its version. Rejects other databases."""
     version = check(connection, max(migrations))
-    register_functions(connection)
     for number in range(version + 1, max(migrations) + 1):
         connection.execute("BEGIN IMMEDIATE")
         try:
             # Another process may have applied this one in the meantime.
             if check(connection, max(migrations)) < number:
                 connection.execute(migrations[number])
+                if number == _SEALED:
+                    watch_rows(connection)
+                    connection.execute("INSERT INTO seal SELECT * FROM sealing")
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {number}")
             connection.execute("COMMIT")
