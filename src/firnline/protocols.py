@@ -469,7 +469,7 @@ class Store(Protocol):
     async def lease(self, key: Key, owner: str, seconds: float) -> Lease | None:
         """Acquire the right to digest the conversation; None while another process holds it.
 
-        An expired lease is taken over. Each lease has a greater fence than all before it.
+        One that is expired or of a wrong clock is taken over. A lease's fence exceeds all earlier.
         """
         ...
 
@@ -524,7 +524,7 @@ class Store(Protocol):
         """
 
     async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
-        """Return conversations whose digests are due, of one tenant or all, longest due first."""
+        """Return conversations with digests that are due, or marked too late by a wrong clock."""
         ...
 
     async def pending(

@@ -130,8 +130,13 @@ def test_damage_is_found_and_reported(run, tmp_path):
     code, out, _ = run("verify")
     assert (code, "DAMAGED" in out, "entry 0" in out) == (1, True, True)
     assert run("show", "c")[0] == 6
-    code, out, _ = run("verify", "--json")
+    assert "page checksums: damaged" in out
+    code, out, _ = run("verify", "c", "--json")
     assert json.loads(out)["ok"] is False
+    code, out, _ = run("verify", "--json")
+    conversation, store = map(json.loads, out.splitlines())
+    assert conversation["ok"] is False
+    assert (store["what"], store["state"]) == ("page checksums", "broken")
 
 
 @pytest.mark.promise("erase-total")

@@ -620,6 +620,24 @@ async def test_a_commit_whose_answer_is_lost_is_resolved_by_its_key(postgres, be
         assert len(await store.read(KEY)) == end == 3 * (known + 2)
 
 
+@pytest.mark.promise("idempotent")
+@pytest.mark.parametrize("known", [0, 3], ids=["asked", "unasked"])
+@pytest.mark.parametrize("before", [True, False], ids=["not done", "done"])
+async def test_a_replay_whose_answer_is_lost_is_still_a_replay(postgres, before, known):
+    """What is found by the key was stored by an earlier call, not by this one."""
+    name = Idempotency("k", "f")
+    line = Line(postgres)
+    async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
+        first = await store.append(KEY, drafts("b"), idempotency=name)
+        for text in "abc"[:known]:
+            await store.append(KEY, drafts(text))
+        line.break_at(b"COMMIT", before=before)
+        again = await store.append(KEY, drafts("b"), idempotency=name)
+        assert (again.seq, again.replayed) == (first.seq, True)
+        assert line.cuts == 1
+        assert len(await store.read(KEY)) == known + 1
+
+
 @pytest.mark.promise("typed-failure")
 @pytest.mark.parametrize("known", [0, 3], ids=["asked", "unasked"])
 async def test_what_cannot_be_looked_up_stays_in_doubt(postgres, monkeypatch, known):

@@ -13,6 +13,7 @@ from firnline.log.entry import Digest, Key, Lease
 from firnline.store import SqliteStore
 from firnline.store.digests import checksum_of, encode_digest
 from firnline.store.sqlite import leases, log, pending
+from firnline.store.sqlite.checksums import checksum_vfs
 from firnline.store.sqlite.connection import watch_rows
 from firnline.testing import draft, drafts
 from support.damage import damage_rows
@@ -204,7 +205,7 @@ def _flip(path, change, *values):
     """
     second = "WHERE id = (1 << 32) + 2"
     loose = "CREATE TABLE digest (id INTEGER PRIMARY KEY, status, fence, checksum, body)"
-    with closing(apsw.Connection(str(path))) as connection:
+    with closing(apsw.Connection(str(path), vfs=checksum_vfs())) as connection:
         schema = list(connection.execute("SELECT * FROM sqlite_schema WHERE tbl_name = 'digest'"))
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute(

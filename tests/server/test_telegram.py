@@ -24,7 +24,7 @@ from firnline.protocols import Completion
 from firnline.server import prompts
 from firnline.server.settings import load
 from firnline.server.telegram.api import Api, TelegramError
-from firnline.server.telegram.jobs import Claim, Place
+from firnline.server.telegram.jobs import Claim, Place, is_ahead
 from firnline.server.telegram.webhook import BODY_BYTES_MAX, HEADER, _same
 from firnline.server.telegram.worker import FAILURES_MAX
 from firnline.store import open_store
@@ -840,6 +840,31 @@ async def test_a_claim_is_one_holders_until_it_runs_out(url):
     assert third.held
     assert len(await store.cards("telegram-claim", tenant="default")) == 1
     await store.close()
+
+
+@on_both
+async def test_a_claim_of_a_wrong_clock_is_not_honored(url):
+    now = [1_000.0 + 365 * 86_400]
+    store, place = open_store(url), Place("default", 42, "c")
+
+    async def take():
+        return await Claim.take(store, place, seconds=10.0, clock=lambda: datetime_at(now[0]))
+
+    await store.open()
+    await store.describe(Key("default", "c"))
+    wrong = await take()
+    now[0] = 1_000.0
+    right = await take()
+    assert right.held
+    with pytest.raises(ConflictError):
+        await wrong.renew()
+    assert await take() is None
+    await store.close()
+
+
+def test_a_job_is_postponed_for_a_bounded_time():
+    for ahead, postponed in ((-1, False), (0, False), (1, True), (3_600, True), (3_601, False)):
+        assert is_ahead(1_000 + ahead, lambda: datetime_at(1_000), 3_600) is postponed
 
 
 @on_both

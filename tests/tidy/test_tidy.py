@@ -183,6 +183,7 @@ SMALL = {  # module: why it stands alone although it is small and one other modu
     "recall.weights": "numbers, written by tools/ranker",
     "server.health": "a router of its own",
     "server.rest.me": "a resource of its own",
+    "store.sqlite.backup": "as in the other stores",
     "store.sqlite.queue": "pure, with tests of its own",
     "testing.provider_rules": "pure: what a provider accepts",
 }

@@ -6,6 +6,8 @@ import apsw
 import pytest
 
 from firnline.errors import BadURL, StoreError
+from firnline.store import SqliteStore
+from firnline.store.sqlite import connection
 from firnline.store.sqlite.connection import check_filesystem, check_library, filesystem_of
 
 pytestmark = pytest.mark.promise("typed-failure")
@@ -44,3 +46,12 @@ def test_a_sqlite_that_can_corrupt_is_rejected(monkeypatch):
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.40.1")
     with pytest.raises(StoreError, match="newer apsw"):
         check_library()
+
+
+@pytest.mark.promise("durable")
+async def test_a_driver_that_keeps_snapshots_is_rejected(tmp_path, monkeypatch):
+    """As apsw 3.54.0.0 does: what is appended later would be hidden."""
+    assert not connection._keeps_snapshots()
+    monkeypatch.setattr(connection, "_keeps_snapshots", lambda: True)
+    with pytest.raises(StoreError, match=f"apsw {apsw.apsw_version()} keeps the snapshot"):
+        await SqliteStore(tmp_path / "x.db").open()

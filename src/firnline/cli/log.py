@@ -14,6 +14,8 @@ from firnline.cli.terminal import plain, table
 from firnline.errors import InputError
 from firnline.log.message import ROLES, Message
 from firnline.log.wire import load_json, load_openai
+from firnline.protocols import Finding
+from firnline.sync import Memory
 
 
 def _append(options: argparse.Namespace) -> None:
@@ -108,10 +110,26 @@ def _verify(options: argparse.Namespace) -> int:
                 print_json({**asdict(result), "ok": result.ok, "problems": problems})
             else:
                 print(plain(str(result)))
+        broken = [] if options.conversations else _broken(memory)
+    for finding in broken:
+        if options.json:
+            print_json(finding._asdict())
+        else:
+            print(plain(f"{finding.what}: {finding.detail}"))
     if not options.json:
         intact = len(names) - damaged
-        print(f"{intact:,} of {len(names):,} conversations intact" + (", DAMAGE" * bool(damaged)))
-    return 1 if damaged else 0
+        print(
+            f"{intact:,} of {len(names):,} conversations intact"
+            + ", DAMAGE" * bool(damaged or broken)
+        )
+    return 1 if damaged or broken else 0
+
+
+def _broken(memory: Memory) -> list[Finding]:
+    """What is broken in the store itself: pages, indexes, rows outside the log."""
+    with progress_on("checking the store"):
+        found = memory.check(thorough=True)
+    return [finding for finding in found if finding.state == "broken"]
 
 
 def add(command: Command) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from firnline.errors import FirnlineError, outline
+from firnline.log import limits
 from firnline.models.guard import Backoff
 
 _JITTER: Final = 0.5  # of the poll interval, so that several processes do not poll together
@@ -72,6 +73,10 @@ class BackgroundTask(ABC):
 
 
 def retry_delay(backoff: Backoff, attempt: int, error: BaseException) -> float:
-    """Seconds to wait after failure number `attempt`, at least the error's `retry_after`."""
+    """Seconds to wait after failure number `attempt`, at least the error's `retry_after`.
+
+    Never longer than work may be postponed: a stored time that is later is taken for a wrong one.
+    """
     retry_after = getattr(error, "context", {}).get("retry_after")
-    return max(backoff.delay(attempt), float(retry_after or 0.0))
+    wait = max(backoff.delay(attempt), float(retry_after or 0.0))
+    return min(wait, limits.POSTPONE_SECONDS_MAX)

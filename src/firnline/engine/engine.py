@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from typing import Final
 
 from firnline import digest
 from firnline.context.budget import Budget
@@ -20,6 +22,7 @@ from firnline.engine.recall import AUTO, Recaller, as_embedder
 from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.engine.worker import Worker
+from firnline.errors import FirnlineError, outline
 from firnline.log import limits
 from firnline.log.entry import Key
 from firnline.log.message import Message
@@ -29,6 +32,8 @@ from firnline.models.guard import Spend
 from firnline.models.model_like import ModelLike, as_model
 from firnline.protocols import ChatModel, Clock, Store
 from firnline.strategies import as_strategy, layered
+
+logger: Final = logging.getLogger("firnline.context")
 
 
 class Engine:
@@ -106,10 +111,21 @@ class Engine:
             closing.push_async_callback(self.worker.stop)
 
     async def on_append(self, key: Key, messages: Sequence[Message]) -> None:
-        """After an append: new entries get vectors and digests in the background."""
-        if self._works:
-            self.recaller.poke(key)
-        await self.pending.on_append(key, messages)
+        """After an append: new entries get vectors and digests in the background.
+
+        A failure is logged and not raised: the messages are stored, and a caller that is told
+        otherwise would store them again. The next append or context makes up for it.
+        """
+        try:
+            if self._works:
+                self.recaller.poke(key)
+            await self.pending.on_append(key, messages)
+        except Exception as error:
+            self.pending.forget(key)
+            name = f"{key.conversation} (tenant {key.tenant})"
+            if not isinstance(error, FirnlineError):
+                logger.exception("%s: internal error after an append", name)
+            logger.warning("%s: its digests are not recorded as pending: %s", name, outline(error))
 
     async def on_branch(self, key: Key) -> None:
         """After a branch was written: the same for all of its entries."""

@@ -10,6 +10,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sized
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self, TypeAlias, TypeVar
 
@@ -38,12 +39,13 @@ class Events:
     def __call__(self, event: Event) -> None:
         """Count the event, log it and pass it to the observer; never fails."""
         self.counts[event.name] += 1
-        logger.debug("%s %s: %s", event.name, event.conversation, event.values)
-        if self._observer is not None:
-            try:
+        # The operation has succeeded; an observer or a log handler that fails must not change that.
+        try:
+            logger.debug("%s %s: %s", event.name, event.conversation, event.values)
+            if self._observer is not None:
                 self._observer(event)
-            except Exception:
-                # The operation has succeeded; a failing observer must not change that.
+        except Exception:
+            with suppress(Exception):  # what fails may be the log
                 logger.exception("the observer failed at %s", event.name)
 
     def timed(self, name: str, conversation: str | None) -> Timed:

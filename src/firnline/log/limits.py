@@ -133,7 +133,9 @@ SCRUB_SECONDS: Final = 30.0
 WATCHED_MAX: Final = 10_000
 """Digests in progress that are checked when pending digests are listed."""
 LEASE_SECONDS_MAX: Final = 3_600.0
-"""The longest lease."""
+"""The longest lease; one that ends later was taken with a wrong clock, and has expired."""
+POSTPONE_SECONDS_MAX: Final = 3_600.0
+"""The longest time that pending work is postponed; one that is due later is due now."""
 
 # Digests.
 ITEMS_MAX: Final = 120

@@ -36,6 +36,7 @@ INTERRUPTED: Final = "interrupted"
 _KIND: Final = "draft"
 _BEAT_SECONDS: Final = 15.0
 _STALE: Final = timedelta(seconds=60)
+_AHEAD_MAX: Final = timedelta(hours=1)  # written later than that: with a wrong clock
 _CARDS_MAX: Final = 10_000
 _ANSWERS_READ: Final = 50
 
@@ -188,7 +189,8 @@ class Drafts:
     def _is_abandoned(self, cards: Sequence[Card]) -> bool:
         newest = max(card.updated_at for card in cards if card.updated_at)
         owner = str(_header(cards).get("owner", ""))
-        return utc_now() - newest > _STALE or self._is_dead(owner)
+        age = utc_now() - newest
+        return not -_AHEAD_MAX <= age <= _STALE or self._is_dead(owner)
 
     def _is_dead(self, owner: str) -> bool:
         """Whether a process of this machine has ended; unknown (False) for other machines."""

@@ -137,7 +137,7 @@ class Jobs:
         now, known = self._clock(), self._jobs.pop(tenant, [])
         kept: list[BackgroundJob] = []
         for age, job in enumerate(reversed(known)):
-            recent = age < KEPT_MAX and now - (job.finished_at or now) < LIFE
+            recent = age < KEPT_MAX and abs(now - (job.finished_at or now)) < LIFE
             if recent or job.state == "running":
                 kept.append(job)
             else:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, replace
 from datetime import datetime
+from typing import Final
 
 from firnline.errors import ConflictError, InputError, StoreCorrupt
 from firnline.log import limits
@@ -111,6 +112,17 @@ def check_lease_seconds(seconds: float) -> None:
         raise InputError(
             f"lease: {seconds} s; must be more than 0 and at most {limits.LEASE_SECONDS_MAX} s"
         )
+
+
+LEASE_MAX: Final = int(limits.LEASE_SECONDS_MAX * 1e6)
+"""Microseconds; a stored lease that ends later has expired: the clock was wrong."""
+POSTPONE_MAX: Final = int(limits.POSTPONE_SECONDS_MAX * 1e6)
+"""Microseconds; work that is due later is due now, for the same reason."""
+
+
+def is_leased(until: int | None, now: int) -> bool:
+    """Whether a lease is held; times in microseconds."""
+    return until is not None and now < until <= now + LEASE_MAX
 
 
 def check_finish(stored: Digest | None, digest: Digest, newest: Digest | None) -> None:

@@ -14,11 +14,10 @@ _FILE: Final = regex(r"(\d{4})_\w+\.sql")
 
 def load(folder: Traversable) -> Mapping[int, str]:
     """Read a folder of migrations; their numbers must be 1, 2, 3 and so on."""
-    found = {
-        int(match[1]): file.read_text(encoding="utf-8")
-        for file in folder.iterdir()
-        if (match := _FILE.fullmatch(file.name))
-    }
+    files = [file for file in folder.iterdir() if _FILE.fullmatch(file.name)]
+    found = {int(file.name[:4]): file.read_text(encoding="utf-8") for file in files}
+    if len(found) != len(files):
+        raise StoreError(f"two migrations have the same number: {sorted(f.name for f in files)}")
     if sorted(found) != list(range(1, len(found) + 1)):
         raise StoreError(f"the numbers of the migrations have gaps: {sorted(found)}")
     return dict(sorted(found.items()))

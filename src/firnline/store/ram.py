@@ -13,7 +13,7 @@ from pathlib import Path
 
 from firnline.errors import ConflictError, InputError, StoreNotOpen, UnknownConversation
 from firnline.language.terms import AnalyzedMessages, Terms, match_score, query_terms
-from firnline.log import chain
+from firnline.log import chain, limits
 from firnline.log.entry import (
     Appended,
     Archived,
@@ -407,7 +407,7 @@ class RamStore:
         """See `Store.lease`."""
         check_lease_seconds(seconds)
         found, now = self._must_find(key), self._clock()
-        if found.lease_until is not None and found.lease_until > now:
+        if _is_ahead(found.lease_until, now, limits.LEASE_SECONDS_MAX):
             return None
         self._fence += 1
         found.fence = self._fence
@@ -492,11 +492,11 @@ class RamStore:
     async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
         """See `Store.due`."""
         known = [item for item in self._conversations.items() if tenant in (None, item[0].tenant)]
-        due = [
-            (found.pending_since, key) for key, found in known if found.pending_since is not None
-        ]
-        longest_first = sorted(due, key=lambda item: item[0])
-        return [key for at, key in longest_first if at <= now][: max(limit, 0)]
+        marked = [(found.pending_since, key) for key, found in known if found.pending_since]
+        longest_first = sorted(marked, key=lambda item: item[0])
+        most = limits.POSTPONE_SECONDS_MAX
+        due = [key for at, key in longest_first if not _is_ahead(at, now, most)]
+        return due[: max(limit, 0)]
 
     async def pending(
         self, now: datetime, *, stuck_before: datetime, cards: str, tenant: str | None = None
@@ -507,7 +507,7 @@ class RamStore:
         ]
         due = [found.pending_since for found in known if found.pending_since is not None]
         processing = [
-            (item.created_at, found.lease_until)
+            (item.created_at, _is_ahead(found.lease_until, now, limits.LEASE_SECONDS_MAX))
             for found in known
             for item, _ in found.digests.values()
             if item.status == "processing"
@@ -516,7 +516,7 @@ class RamStore:
             conversations=len(due),
             oldest=min(due, default=None),
             processing=len(processing),
-            leased=sum(until is not None and until > now for _, until in processing),
+            leased=sum(held for _, held in processing),
             stuck=sum(begun is not None and begun < stuck_before for begun, _ in processing),
             cards=sum(kind == cards and tenant in (None, of) for kind, of, _ in self._cards),
         )
@@ -651,6 +651,11 @@ class RamStore:
 
 def _order(key: Key) -> tuple[bytes, bytes]:
     return key.tenant.encode(), key.conversation.encode()
+
+
+def _is_ahead(at: datetime | None, now: datetime, most: float) -> bool:
+    """Whether a time is still to come, in `most` seconds; a later one is from a wrong clock."""
+    return at is not None and timedelta() < at - now <= timedelta(seconds=most)
 
 
 def _record(key: Key, before: Sequence[Record], draft: EntryDraft) -> Record:

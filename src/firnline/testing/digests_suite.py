@@ -69,6 +69,34 @@ class DigestingConformance:
         assert await store.lease(KEY, "other", 10) is None
         assert lease.expires_at == clock.now + timedelta(seconds=1)
 
+    @pytest.mark.promise("one-compactor")
+    async def test_a_lease_of_a_wrong_clock_is_not_honored(
+        self, store: Store, clock: Ticking
+    ) -> None:
+        await store.append(KEY, drafts(["a"]))
+        clock.pass_(365 * 86_400)
+        wrong = await store.lease(KEY, "w", 60)
+        clock.pass_(-365 * 86_400)
+        right = await store.lease(KEY, "other", 60)
+        assert wrong is not None
+        assert right is not None
+        assert right.fence > wrong.fence
+        assert right.expires_at == clock.now + timedelta(seconds=60)
+        with pytest.raises(ConflictError):
+            await store.renew(wrong, 60)
+        assert await store.lease(KEY, "third", 60) is None
+
+    async def test_what_a_wrong_clock_postponed_is_due(self, store: Store) -> None:
+        for key in (KEY, OTHER):
+            await store.append(key, drafts("a"))
+        await store.mark_pending(KEY, START + timedelta(days=365))
+        await store.mark_pending(OTHER, START + timedelta(minutes=50))
+        assert await store.due(START) == [KEY]
+        assert await store.due(START + timedelta(minutes=50)) == [OTHER, KEY]
+        assert await store.due(START + timedelta(days=900), limit=1) == [OTHER]
+        assert await store.clear_pending(KEY, 0)
+        assert await store.due(START) == []
+
     async def test_a_lease_needs_a_conversation_and_a_sane_length(self, store: Store) -> None:
         with pytest.raises(UnknownConversation):
             await store.lease(KEY, "w", 10)

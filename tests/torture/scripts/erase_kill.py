@@ -9,6 +9,7 @@ import json
 import os
 import sys
 
+import apsw
 from faulty_disk import FaultyDisk
 from torture_kit import memory_at, say
 
@@ -33,7 +34,8 @@ def forked(coroutine):
 def erase(path, conversation, nth):
     async def run():
         disk = FaultyDisk()
-        async with memory_at(path, vfs=disk.name) as memory:
+        apsw.set_default_vfs(disk.name)  # so that page checksums are written through it
+        async with memory_at(path) as memory:
             disk.on(("write", "sync", "truncate"), "any", nth, "kill")
             await memory.erase(conversation)
             disk.off()

@@ -23,7 +23,8 @@ class FaultyDisk(apsw.VFS):
     """
 
     def __init__(self, name="faulty"):
-        super().__init__(name, "")
+        self.base = apsw.vfs_names()[0]  # by name: this one may become the default
+        super().__init__(name, self.base)
         self.name = name
         self.off()
 
@@ -77,7 +78,7 @@ class _File(apsw.VFSFile):
     def __init__(self, disk, name, flags):
         self._disk = disk
         self._kind = _kind(flags[0])
-        super().__init__("", name, flags)
+        super().__init__(disk.base, name, flags)
 
     def xRead(self, amount, offset):  # noqa: N802
         self._disk.meet("read", self._kind)

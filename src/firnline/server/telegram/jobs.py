@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple, Self
 
 from firnline.errors import ConflictError, StoreCorrupt
+from firnline.log import limits
 from firnline.log.entry import Card
 from firnline.log.wire import parse_unique
 from firnline.protocols import Clock, Store
@@ -96,6 +97,14 @@ class Job:
             raise StoreCorrupt(f"the card {card.name!r} is not a valid job") from error
 
 
+def is_ahead(at: float, clock: Clock, most: float) -> bool:
+    """Whether a stored time is still to come; not if it is further away than it can be.
+
+    It was stored with a wrong clock then, and must not stop a chat until that date.
+    """
+    return 0 < at - clock().timestamp() <= most
+
+
 async def jobs_of(store: Store, tenant: str, prefix: str) -> list[Job]:
     """The jobs whose names begin with `prefix`, of a bot or a chat; each chat's oldest first."""
     found, after = list[Job](), ""
@@ -161,7 +170,7 @@ class Claim:
     ) -> Claim | None:
         """Acquire the claim; None while another process holds it."""
         older = await _claims(store, place)
-        if older and _body(older[-1])["until"] > clock().timestamp():
+        if older and is_ahead(_body(older[-1])["until"], clock, limits.LEASE_SECONDS_MAX):
             return None
         last = _number(older[-1], place) if older else 0
         claim = cls(store, clock, seconds, place, last + 1)

@@ -20,6 +20,7 @@ from typing import Any, Final
 from firnline.engine.background import BackgroundTask, retry_delay
 from firnline.engine.events import Events, Values
 from firnline.errors import ConflictError, FirnlineError, StoreError, UnknownConversation, outline
+from firnline.log import limits
 from firnline.log.entry import Entry
 from firnline.log.message import utc_now
 from firnline.memory import Memory
@@ -37,7 +38,15 @@ from firnline.server.telegram.answer import (
     questions_of,
 )
 from firnline.server.telegram.api import Api, TelegramError
-from firnline.server.telegram.jobs import Claim, Job, Place, delivery_of, drop_jobs, jobs_of
+from firnline.server.telegram.jobs import (
+    Claim,
+    Job,
+    Place,
+    delivery_of,
+    drop_jobs,
+    is_ahead,
+    jobs_of,
+)
 from firnline.server.telegram.settings import BotSettings, checked
 from firnline.server.telegram.split import parts_of
 
@@ -144,9 +153,11 @@ class TelegramWorker(BackgroundTask):
     async def _due(self, bot: BotSettings) -> list[Place]:
         """The bot's chats whose oldest job is due."""
         jobs = await jobs_of(self._store, bot.tenant, f"{bot.id}/")
-        now = self._clock().timestamp()
         firsts = [next(chat) for _, chat in groupby(jobs, lambda job: job.place)]
-        return [job.place for job in firsts if job.due <= now]
+        return [job.place for job in firsts if not self._is_postponed(job)]
+
+    def _is_postponed(self, job: Job) -> bool:
+        return is_ahead(job.due, self._clock, limits.POSTPONE_SECONDS_MAX)
 
     # -- one chat -----------------------------------------------------------------------------
 
@@ -173,7 +184,7 @@ class TelegramWorker(BackgroundTask):
     async def _all(self, place: Place, claim: Claim) -> int:
         done = overtaken = 0
         while jobs := await jobs_of(self._store, place.tenant, place.prefix):
-            if jobs[0].due > self._clock().timestamp():
+            if self._is_postponed(jobs[0]):
                 break
             batch = jobs
             try:

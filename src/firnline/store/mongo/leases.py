@@ -17,6 +17,7 @@ from firnline.errors import ConflictError, StoreCorrupt, StoreUnavailable
 from firnline.log.entry import Digest, Key, Lease
 from firnline.log.message import from_microseconds, microseconds
 from firnline.store.digests import (
+    LEASE_MAX,
     check_finish,
     checksum_of,
     damaged_digest,
@@ -50,7 +51,8 @@ _NEXT_FENCE: Final = {
 async def lease(database: MongoDatabase, key: Key, owner: str, seconds: float) -> Lease | None:
     """Acquire the lease if it is free or expired."""
     now = database.now
-    free = {"$lte": [{"$ifNull": ["$lease_until", 0]}, now]}
+    expired = {"$lte": [{"$ifNull": ["$lease_until", 0]}, now]}
+    free = {"$or": [expired, {"$gt": ["$lease_until", {"$add": [now, LEASE_MAX]}]}]}
     until = {"$add": [now, int(seconds * 1e6)]}
     taken = {"fence": _NEXT_FENCE, "lease_owner": {"$literal": owner}, "lease_until": until}
     doc = await database.write(

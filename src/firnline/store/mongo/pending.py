@@ -9,6 +9,7 @@ from firnline.log import limits
 from firnline.log.entry import Key
 from firnline.log.message import from_microseconds, microseconds
 from firnline.protocols import Pending
+from firnline.store.digests import POSTPONE_MAX, is_leased
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.heads import with_twin
 
@@ -23,10 +24,17 @@ async def mark(database: MongoDatabase, key: Key, due: datetime, *, postpone: bo
 
 
 async def due(database: MongoDatabase, now: datetime, limit: int, tenant: str | None) -> list[Key]:
-    """The conversations that are due, oldest first."""
-    if limit <= 0:
-        return []
-    asked: Doc = {"owed_at": {"$lte": microseconds(now)}} | _of(tenant)
+    """The conversations that are due, oldest first; last, those marked with a wrong clock."""
+    at = microseconds(now)
+    found: list[Key] = []
+    for bound in ({"$lte": at}, {"$gt": at + POSTPONE_MAX}):
+        if len(found) < limit:
+            asked: Doc = {"owed_at": bound} | _of(tenant)
+            found += await _marked(database, asked, limit - len(found))
+    return found
+
+
+async def _marked(database: MongoDatabase, asked: Doc, limit: int) -> list[Key]:
     docs = await database.read(
         lambda: (
             database["conversations"]
@@ -74,7 +82,7 @@ async def count(
         conversations=marked[0]["count"] if marked else 0,
         oldest=None if oldest is None else from_microseconds(oldest),
         processing=len(making),
-        leased=sum(until is not None and until > at for _, until in making),
+        leased=sum(is_leased(until, at) for _, until in making),
         stuck=sum(begun is not None and begun < stuck for begun, _ in making),
         cards=kept,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -37,14 +38,29 @@ _ENTRY_ARRAYS: Final = ("bigint", "bigint", "bigint", "text", "text", "bytea")
 _VIEW_ARRAYS: Final = ("bigint", "smallint", "bigint", "text")
 
 
+@dataclass
+class AppendTry:
+    """What an attempt was going to store, or found stored, when its outcome became unknown."""
+
+    outcome: AppendOutcome | None = None
+
+    def stored(self, found: Appended) -> bool:
+        """Whether it stored these entries: the last hash covers texts, times and places."""
+        if self.outcome is None or self.outcome.appended.replayed:
+            return False
+        planned = self.outcome.appended
+        return (planned.seq, planned[-1].hash) == (found.seq, found[-1].hash)
+
+
 class QueuedAppend(NamedTuple):
-    """An append: its messages and its conditions."""
+    """An append: its messages and its conditions, and what became of its newest attempt."""
 
     key: Key
     drafts: Sequence[EntryDraft]
     views: Sequence[ViewRow]
     expected_seq: int | None
     idempotency: Idempotency | None
+    newest: AppendTry
 
 
 class AppendOutcome(NamedTuple):
@@ -126,11 +142,17 @@ async def append_at_head(
     """Append at a cached head. If it has moved or the idempotency key exists: None, no changes."""
     rows.check_append(given.key, head.next_seq, given.drafts, given.expected_seq)
     (call, values), done = _append_call(given, head)
+    given.newest.outcome = done
     return done if await transaction.row(f"SELECT {call}", values) == (True,) else None
 
 
 async def append(transaction: Transaction, given: QueuedAppend) -> AppendOutcome:
     """Append messages; all checks are done before the first write."""
+    given.newest.outcome = done = await _append_locked(transaction, given)
+    return done
+
+
+async def _append_locked(transaction: Transaction, given: QueuedAppend) -> AppendOutcome:
     found = await _open_head(transaction, given)
     if isinstance(found, Appended):
         return AppendOutcome(found)
@@ -162,7 +184,7 @@ async def _append_pieces(
     transaction: Transaction, given: QueuedAppend, head: ConversationRow
 ) -> AppendOutcome:
     """Append many or long messages at a locked head, by several messages of limited size."""
-    key, drafts, views, _, idempotency = given
+    key, drafts, views, _, idempotency, _ = given
     entries, after = _entries(given, head)
     transaction.later(_MOVE_HEAD, [*after[2:], microseconds(drafts[-1].time), key.tenant, head.id])
     for at, size in _pieces(drafts):
@@ -203,7 +225,7 @@ def _entries(
 
 def _append_call(given: QueuedAppend, head: ConversationRow) -> tuple[Query, AppendOutcome]:
     """The call of the SQL function `append`, and its outcome."""
-    key, drafts, views, _, idempotency = given
+    key, drafts, views, _, idempotency, _ = given
     entries, after = _entries(given, head)
     first = head.next_seq
     pins = [seq for seq, draft in enumerate(drafts, first) if draft.pinned]
@@ -235,7 +257,7 @@ def _append_call(given: QueuedAppend, head: ConversationRow) -> tuple[Query, App
 
 async def _open_head(transaction: Transaction, given: QueuedAppend) -> ConversationRow | Appended:
     """The locked head, created if missing; or what was stored under this idempotency key."""
-    key, drafts, _, expected_seq, idempotency = given
+    key, drafts, _, expected_seq, idempotency, _ = given
     queries = ((_REPLAY, here(key, given=idempotency.key)),) if idempotency else ()
     while True:
         found, seen = await log.find_with(transaction, key, *queries, lock=log.CHANGE)

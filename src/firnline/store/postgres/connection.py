@@ -252,7 +252,8 @@ class PostgresDatabase:
         finally:
             idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
             if idle and not pool.get_stats().get("requests_waiting"):
-                await pool.putconn(connection)
+                with suppress(psycopg.Error):  # what was committed stays so
+                    await pool.putconn(connection)
             else:
                 await asyncio.shield(self._run_to_end(_put_back(pool, connection)))
 

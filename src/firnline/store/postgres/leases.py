@@ -14,6 +14,7 @@ from firnline.errors import ConflictError, StoreCorrupt, UnknownConversation
 from firnline.log.entry import Digest, Key, Lease
 from firnline.log.message import from_microseconds
 from firnline.store.digests import (
+    LEASE_MAX,
     check_finish,
     checksum_of,
     damaged_digest,
@@ -54,7 +55,8 @@ async def lease(transaction: Transaction, key: Key, owner: str, seconds: float) 
                 "UPDATE conversation SET fence = greatest(fence, id << 32) + 1,"
                 f" lease_owner = %(owner)s, lease_until = {transaction.now} + %(length)s"
                 " WHERE tenant = %(tenant)s AND name = %(name)s"
-                f" AND (lease_until IS NULL OR lease_until <= {transaction.now})"
+                f" AND (lease_until IS NULL OR lease_until <= {transaction.now}"
+                f" OR lease_until > {transaction.now} + {LEASE_MAX})"
                 " RETURNING fence, lease_until"
             ),
             values,

@@ -9,9 +9,9 @@ from firnline.log import limits
 from firnline.log.entry import Key
 from firnline.log.message import from_microseconds, microseconds
 from firnline.protocols import Pending
-from firnline.store.digests import digest_created_at
+from firnline.store.digests import POSTPONE_MAX, digest_created_at, is_leased
 from firnline.store.postgres import log, words
-from firnline.store.postgres.connection import Transaction
+from firnline.store.postgres.connection import Query, Transaction
 
 CHANNEL: Final = "firnline_owed"
 
@@ -41,14 +41,19 @@ def tenant_token(tenant: str) -> str:
 
 
 async def due(transaction: Transaction, now: datetime, limit: int, tenant: str | None) -> list[Key]:
-    """The due conversations, longest due first."""
-    found = await transaction.rows(
-        "SELECT tenant, name FROM conversation WHERE owed_at <= %(now)s"
-        f"{'' if tenant is None else ' AND tenant = %(tenant)s'}"
-        " ORDER BY owed_at, id LIMIT %(limit)s",
-        {"now": microseconds(now), "tenant": tenant, "limit": max(limit, 0)},
-    )
-    return [Key(*row) for row in found]
+    """The due conversations, longest due first; last, those marked with a wrong clock."""
+    limit, at = max(limit, 0), microseconds(now)
+    own = "" if tenant is None else " AND tenant = %(tenant)s"
+
+    def marked(sign: str, bound: int) -> Query:
+        sql = (
+            f"SELECT tenant, name FROM conversation WHERE owed_at {sign} %(bound)s{own}"
+            " ORDER BY owed_at, id LIMIT %(limit)s"
+        )
+        return sql, {"bound": bound, "tenant": tenant, "limit": limit}
+
+    now_due, wrong = await transaction.each(marked("<=", at), marked(">", at + POSTPONE_MAX))
+    return [Key(*row) for row in (*now_due, *wrong)][:limit]
 
 
 async def count(
@@ -67,7 +72,7 @@ async def count(
         conversations=total,
         oldest=None if oldest is None else from_microseconds(oldest),
         processing=len(started),
-        leased=sum(lease is not None and lease > microseconds(now) for _, lease in started),
+        leased=sum(is_leased(lease, microseconds(now)) for _, lease in started),
         stuck=sum(begun is not None and begun < stuck_before for begun, _ in started),
         cards=card_count,
     )

@@ -150,17 +150,18 @@ class PostgresStore:
             raise InputError("nothing to append")
         sizes = [(draft.message, len(draft.body)) for draft in drafts]
         found = await append.analyze(key.tenant, sizes)
-        given = append.QueuedAppend(key, drafts, found, expected_seq, idempotency)
+        first, again = append.AppendTry(), append.AppendTry()
+        given = append.QueuedAppend(key, drafts, found, expected_seq, idempotency, first)
         try:
             return await self._appender.append(given)
         except StoreTimeout as doubt:
             if idempotency is None:
                 raise
             try:
-                again = await self._appender.append(given)
+                stored = await self._appender.append(given._replace(newest=again))
             except StoreError:
                 raise doubt from None  # the first attempt may have been written
-            return replace(again, replayed=False)  # this call stored it
+            return replace(stored, replayed=stored.replayed and not first.stored(stored))
 
     async def read(
         self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None

@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -26,15 +26,20 @@ from firnline.errors import (
     StoreUnavailable,
 )
 from firnline.log import limits
-from firnline.protocols import Progress
-from firnline.store.files import atomic_write, local_path
+from firnline.store.files import local_path
 from firnline.store.seals import ADVICE, mark_of_hex
+from firnline.store.sqlite.checksums import (
+    CHECKSUM_VFS,
+    checksum_vfs,
+    has_room,
+    reserve,
+    verify_reads,
+)
 
 APPLICATION_ID: Final = 0x4669726E  # "Firn"
 SQLITE_VERSION_MIN: Final = (3, 51, 3)  # older ones can corrupt a WAL database of several processes
 
 CACHE_KILOBYTES: Final = 32_000  # the writer's; the last page of each busy conversation fits
-_BACKUP_PAGES: Final = 1_024  # copied per step of a backup
 CHECKPOINT_PAGES: Final = 2_000  # a checkpoint runs after 8 MB of write-ahead log
 
 NETWORK_FILESYSTEMS: Final = frozenset(
@@ -76,6 +81,26 @@ _ERRORS: Final[tuple[tuple[type[apsw.Error], type[StoreError], str], ...]] = (
     (apsw.IOError, StoreUnavailable, "the disk failed"),
 )
 
+_EXTENDED: Final[dict[int, tuple[type[StoreError], str]]] = {
+    apsw.SQLITE_CORRUPT_VTAB: (
+        StoreError,
+        "the search index is damaged; run `firnline doctor --rebuild-index`",
+    ),
+    apsw.SQLITE_READONLY_ROLLBACK: (
+        StoreReadOnly,
+        "a crash left an unfinished change; open it once for writing",
+    ),
+    apsw.SQLITE_CONSTRAINT_TRIGGER: (
+        StoreCorrupt,
+        f"the row of a conversation does not match its seal; nothing was written; {ADVICE}",
+    ),
+    apsw.SQLITE_IOERR_DATA: (
+        StoreCorrupt,
+        "a page does not match its checksum; run `firnline doctor`",
+    ),
+}
+"""Errors with an extended result code."""
+
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFile:
@@ -86,6 +111,11 @@ class DatabaseFile:
     full_sync: bool = True
     vfs: str | None = None
     busy_seconds: float = limits.BUSY_SECONDS
+    immutable: bool = False
+
+    def unchanging(self) -> DatabaseFile:
+        """The file alone, without its write-ahead log and without locks."""
+        return replace(self, read_only=True, immutable=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", local_path(self.path).absolute())
@@ -93,11 +123,34 @@ class DatabaseFile:
 
 def connect(place: DatabaseFile, *, writer: bool) -> apsw.Connection:
     """Open a connection with the settings that the store's guarantees depend on."""
+    connection = _connect(place, writer=writer)
+    if writer and has_room(connection) and not _writes_checksums(connection):
+        # Another process created the file while it was opened, or apsw lacks the VFS.
+        connection.close()
+        connection = _connect(place, writer=writer)
+        if not _writes_checksums(connection):
+            connection.close()
+            raise StoreReadOnly(
+                f"{place.path} has page checksums, which this apsw cannot write; install apsw "
+                "from its wheel, or open the store with ?mode=ro"
+            )
+    return connection
+
+
+def _connect(place: DatabaseFile, *, writer: bool) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READONLY
     if writer:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    connection = apsw.Connection(str(place.path), flags=flags, vfs=place.vfs)
+    name = str(place.path)
+    if place.immutable:
+        flags |= apsw.SQLITE_OPEN_URI
+        name = f"{place.path.as_uri()}?immutable=1"
+    new = writer and not (place.path.exists() and place.path.stat().st_size)
+    vfs = place.vfs or checksum_vfs()
+    connection = apsw.Connection(name, flags=flags, vfs=vfs)
     try:
+        if new and vfs == CHECKSUM_VFS:
+            reserve(connection)
         _set_up(connection, place, writer=writer)
     except BaseException:
         connection.close()
@@ -118,8 +171,16 @@ def watch_rows(connection: apsw.Connection) -> None:
     connection.execute(_watch_sql())
 
 
+def _writes_checksums(connection: apsw.Connection) -> bool:
+    try:
+        return verify_reads(connection, on=True)
+    finally:
+        verify_reads(connection, on=False)
+
+
 def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -> None:
     connection.set_busy_handler(busy_handler(place.busy_seconds))
+    verify_reads(connection, on=False)  # rows have their own checksums; see `checksums`
     for name, value in PRAGMAS.items():
         connection.execute(f"PRAGMA {name} = {value}")
     # Only the writer checkpoints the write-ahead log.
@@ -130,6 +191,7 @@ def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -
         mode = connection.execute("PRAGMA journal_mode = WAL").get
         if mode != "wal":
             raise StoreError(f"{place.path}: SQLite returned journal_mode={mode}; WAL is required")
+        verify_reads(connection, on=False)  # creating the file has turned it on
     if fetch_one(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'seal'"):
         watch_rows(connection)
     elif place.read_only:  # of an older Firnline, and it cannot be migrated now
@@ -189,14 +251,10 @@ class translate_errors:  # noqa: N801 - read as `with translate_errors(path):`
 
 
 def _translate_error(error: apsw.Error, path: Path, *, committing: bool) -> StoreError:
-    if getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB:
-        advice = "run `firnline doctor --rebuild-index`"
-        return StoreError(f"{path}: the search index is damaged; {advice}")
-    if getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_ROLLBACK:
-        advice = "open it once for writing"
-        return StoreReadOnly(f"{path}: a crash left an unfinished change; {advice}")
-    if getattr(error, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_TRIGGER:
-        return StoreCorrupt(f"{path}: {error}; nothing was written; {ADVICE}")
+    special = _EXTENDED.get(getattr(error, "extendedresult", 0))
+    if special is not None:
+        ours, what = special
+        return ours(f"{path}: {what}")
     if isinstance(error, apsw.CantOpenError):
         return StoreUnavailable(f"{path} cannot be opened: {_open_problem(path)}")
     if isinstance(error, apsw.IOError) and committing:
@@ -230,19 +288,42 @@ def detach_context(error: BaseException | None, foreign: BaseException | None) -
 def _open_problem(path: Path) -> str:
     if not path.parent.exists():
         return f"the folder {path.parent} does not exist"
+    log = path.with_name(path.name + "-wal")
+    if not os.access(path.parent, os.W_OK) and log.exists() and log.stat().st_size:
+        return (
+            f"the folder {path.parent} cannot be written, which reading its write-ahead log needs;"
+            f" copy {path.name} and {log.name} to another folder"
+        )
     if not os.access(path.parent, os.W_OK):
         return f"the folder {path.parent} cannot be written"
     return "check its permissions"
 
 
 def check_library() -> None:
-    """Reject a SQLite that can corrupt a database written by several processes."""
+    """Reject a SQLite or a driver with which acknowledged messages can be lost or hidden."""
     version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
     if version < SQLITE_VERSION_MIN:
         raise StoreError(
             f"apsw uses SQLite {apsw.sqlite_lib_version()}, which can corrupt a database that "
             "several processes write; install a newer apsw wheel"
         )
+    if _keeps_snapshots():
+        raise StoreError(
+            f"apsw {apsw.apsw_version()} keeps the snapshot of a query that was not read to its "
+            "end, which hides newer messages; install another version of apsw"
+        )
+
+
+@cache
+def _keeps_snapshots() -> bool:
+    """Whether a dropped query still reads, as in apsw 3.54.0.0 if another one ran meanwhile."""
+    with closing(apsw.Connection(":memory:")) as connection:
+        connection.execute("CREATE TABLE t (x); INSERT INTO t VALUES (1), (2)")
+        rows = connection.execute("SELECT x FROM t")
+        next(rows)
+        connection.execute("SELECT x FROM t WHERE x > 2").fetchall()
+        del rows
+        return connection.txn_state("main") != apsw.SQLITE_TXN_NONE
 
 
 def check_size(path: Path) -> None:
@@ -285,27 +366,6 @@ def fetch_one(
     connection: apsw.Connection, sql: str, values: tuple[Any, ...] = ()
 ) -> tuple[Any, ...]:
     """The only row of a query, or an empty tuple."""
-    return next(iter(connection.execute(sql, values)), ())
-
-
-def copy_to(place: DatabaseFile, path: Path, progress: Progress | None) -> None:
-    """Write a copy to a new file, which appears only when it is complete. Blocks."""
-    with atomic_write(path, new=True) as half_done:
-        with translate_errors(half_done):
-            target = apsw.Connection(str(half_done))
-        with (
-            closing(target),
-            translate_errors(place.path),
-            closing(connect(place, writer=False)) as source,
-        ):
-            _copy(source, target, progress)
-
-
-def _copy(source: apsw.Connection, target: apsw.Connection, progress: Progress | None) -> None:
-    # In a snapshot; otherwise every commit by another connection restarts the copy.
-    source.execute("BEGIN; SELECT count(*) FROM conversation").fetchall()
-    with target.backup("main", source, "main") as copy:
-        while not copy.done:
-            copy.step(_BACKUP_PAGES)
-            if progress is not None:
-                progress(copy.page_count - copy.remaining, copy.page_count)
+    # To the end: a query that is not finished keeps its snapshot.
+    found = connection.execute(sql, values).fetchall()
+    return found[0] if found else ()

@@ -18,6 +18,7 @@ from firnline.errors import StoreUnavailable, UnknownConversation
 from firnline.log import limits
 from firnline.log.entry import Erased, Key
 from firnline.store.sqlite import log, vectors
+from firnline.store.sqlite.commit_record import count_commit
 from firnline.store.sqlite.connection import fetch_one
 
 _EMBEDDERS: Final = "SELECT id FROM embedder"
@@ -57,6 +58,7 @@ def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
     connection.execute("DELETE FROM seal WHERE conversation = ?", (found.id,))
     connection.execute("DELETE FROM conversation WHERE id = ?", (found.id,))
     connection.execute("INSERT OR IGNORE INTO owed VALUES ('scrub')")
+    count_commit(connection)
     return Erased(
         key.conversation, found.next_seq, gone["digest"], gone["segment"], found.total, head, now
     )

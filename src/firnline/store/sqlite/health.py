@@ -9,7 +9,8 @@ import apsw
 
 from firnline.protocols import Finding
 from firnline.store.seals import seals_finding
-from firnline.store.sqlite import cards, erase, migrate, seals
+from firnline.store.sqlite import cards, checksums, erase, migrate, seals
+from firnline.store.sqlite.commit_record import has_log, missing_commits, read_record
 from firnline.store.sqlite.connection import PRAGMAS, DatabaseFile, fetch_one
 
 _ROOM_MIN = 64 * 1024 * 1024
@@ -24,6 +25,7 @@ _CONTENT = {
 
 def check(connection: apsw.Connection, place: DatabaseFile, *, thorough: bool) -> list[Finding]:
     """All checks; none of them changes anything."""
+    commits = _commits(connection, place)  # first: before it, nothing may have been read
     version = fetch_one(connection, "PRAGMA user_version")[0]
     counts = ", ".join(
         f"{fetch_one(connection, f'SELECT count(*) FROM {table}')[0]:,} {words}"  # noqa: S608
@@ -34,7 +36,9 @@ def check(connection: apsw.Connection, place: DatabaseFile, *, thorough: bool) -
         Finding("schema", "ok", f"version {version} of {max(migrate.shipped_migrations())}"),
         Finding("content", "ok", counts),
         _settings(connection, place),
+        commits,
         _pages(connection, thorough=thorough),
+        _checksums(connection, place, thorough=thorough),
         _index(connection),
         _cards(connection, thorough=thorough),
         _seals(connection, thorough=thorough),
@@ -44,7 +48,14 @@ def check(connection: apsw.Connection, place: DatabaseFile, *, thorough: bool) -
     ]
 
 
+def _commits(connection: apsw.Connection, place: DatabaseFile) -> Finding:
+    missing = missing_commits(connection, place, read_record(place.path))
+    return Finding("commits", "broken" if missing else "ok", missing or "none missing")
+
+
 def _settings(connection: apsw.Connection, place: DatabaseFile) -> Finding:
+    if place.immutable:
+        return Finding("settings", "ok", "on a read-only medium; no other process may write to it")
     wanted = {**PRAGMAS, "journal_mode": "wal", "synchronous": "2" if place.full_sync else "1"}
     found = {name: str(fetch_one(connection, f"PRAGMA {name}")[0]) for name in wanted}
     wrong = {name: value for name, value in found.items() if value != wanted[name]}
@@ -61,6 +72,36 @@ def _pages(connection: apsw.Connection, *, thorough: bool) -> Finding:
     if problems != ["ok"]:
         return Finding("pages", "broken", "; ".join(problems))
     return Finding("pages", "ok", "every page read" if thorough else "structure checked")
+
+
+def damaged_pages(place: DatabaseFile) -> list[int]:
+    """The pages in the file whose checksum is wrong."""
+    if checksums.checksum_vfs() is None:
+        return []
+    return list(checksums.damaged_pages(place.path, changing=has_log(place.path)))
+
+
+def lacks_checksums(connection: apsw.Connection, place: DatabaseFile) -> bool:
+    """Whether pages of a database with checksums have wrong ones."""
+    return checksums.has_room(connection) and bool(damaged_pages(place))
+
+
+def _checksums(connection: apsw.Connection, place: DatabaseFile, *, thorough: bool) -> Finding:
+    """Whether every page has its checksum, also those that no row covers."""
+    name = "page checksums"
+    if not has_log(place.path) and checksums.is_cut(place.path):
+        return Finding(name, "broken", "the file was cut off within its last page")
+    if not checksums.has_room(connection):
+        detail = "none; a copy made by `firnline backup` has them"
+        return Finding(name, "ok" if checksums.checksum_vfs() is None else "warning", detail)
+    if checksums.checksum_vfs() is None:
+        return Finding(name, "warning", "not verified: install apsw from its wheel")
+    damaged = damaged_pages(place) if thorough else []
+    if damaged:
+        named = checksums.name_pages(connection, damaged)
+        detail = f"damaged, or written by another program: {named}; `firnline verify` tells"
+        return Finding(name, "broken", detail)
+    return Finding(name, "ok", "every page verified" if thorough else "not read")
 
 
 def _index(connection: apsw.Connection) -> Finding:

@@ -13,6 +13,7 @@ from firnline.errors import ConflictError, StoreCorrupt, UnknownConversation
 from firnline.log.entry import Digest, Key, Lease
 from firnline.log.message import from_microseconds, microseconds
 from firnline.store.digests import (
+    LEASE_MAX,
     check_finish,
     checksum_of,
     damaged_digest,
@@ -46,9 +47,9 @@ def lease(
         connection,
         # Greater than all fences of erased conversations with this name: ids only grow.
         "UPDATE conversation SET fence = max(fence, id << 32) + 1, lease_owner = ?, lease_until = ?"
-        " WHERE tenant = ? AND name = ? AND (lease_until IS NULL OR lease_until <= ?)"
-        " RETURNING fence",
-        (owner, until, *key, microseconds(now)),
+        " WHERE tenant = ? AND name = ?"
+        " AND (lease_until IS NULL OR NOT lease_until BETWEEN ? AND ?) RETURNING fence",
+        (owner, until, *key, microseconds(now) + 1, microseconds(now) + LEASE_MAX),
     )
     if row:
         return Lease(key, owner, row[0], from_microseconds(until))

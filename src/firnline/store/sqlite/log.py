@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import datetime
 from typing import Any, Final
 
@@ -31,6 +32,8 @@ from firnline.store.sqlite.write_buffer import OpenHead, WriteBuffer
 
 SEQ_MASK: Final = rows.SEQ_MAX
 
+# Queries that may not be read to their end are closed: a driver that forgets one that was dropped
+# would keep its snapshot, and hide what is appended later.
 _SPAN: Final = (
     "SELECT id, body, tokens, total, hash, tokenizer FROM entry"
     " WHERE id BETWEEN ? AND ? ORDER BY id"
@@ -119,7 +122,7 @@ def _replay(
     if mark not in (None, rows.idempotency_mark(head.id, idempotency.key, *row[:3])):
         raise StoreCorrupt(f"{key.conversation}: the row of an idempotency key is damaged")
     rows.check_repeat(idempotency, fingerprint)
-    heads.flush(connection)  # the entries may have been appended in this transaction
+    heads.write_entries(connection)  # the entries may have been appended in this transaction
     found = SqliteRow(key, head.id, head.next_seq, head.total, head.hash)
     return Appended(tuple(span(connection, found, first, last)), replayed=True)
 
@@ -179,18 +182,20 @@ def _live(
     connection: apsw.Connection, found: SqliteRow, first: int, last: int, order: str = ""
 ) -> Iterator[Record]:
     ids = found.entry_id(first), found.entry_id(last)
-    for id_, body, tokens, total, hash_, tokenizer in connection.execute(f"{_SPAN} {order}", ids):
-        if id_ >> limits.SEQ_BITS != found.id:
-            raise StoreCorrupt(f"{found.key.conversation}: a row among its entries is misplaced")
-        whole = (
-            all_of_type(bytes, body)
-            and all_of_type(int, tokens, total)
-            and all_of_type(str, hash_, tokenizer)
-        )
-        if whole:
-            yield Record(id_ & SEQ_MASK, body, tokens, total, hash_, tokenizer)
-        else:
-            yield Record(id_ & SEQ_MASK, b"", 0, 0, "", "", problem="its row is damaged")
+    with closing(connection.execute(f"{_SPAN} {order}", ids)) as stored:
+        for id_, body, tokens, total, hash_, tokenizer in stored:
+            if id_ >> limits.SEQ_BITS != found.id:
+                name = found.key.conversation
+                raise StoreCorrupt(f"{name}: a row among its entries is misplaced")
+            whole = (
+                all_of_type(bytes, body)
+                and all_of_type(int, tokens, total)
+                and all_of_type(str, hash_, tokenizer)
+            )
+            if whole:
+                yield Record(id_ & SEQ_MASK, body, tokens, total, hash_, tokenizer)
+            else:
+                yield Record(id_ & SEQ_MASK, b"", 0, 0, "", "", problem="its row is damaged")
 
 
 def segment_rows(
@@ -204,10 +209,12 @@ def segment_rows(
         " ?2) AND ?3 AND last_seq >= ?4 ORDER BY id",
         (found.entry_id(0), found.entry_id(first), found.entry_id(last), first),
     )
-    for id_, *columns in touching:
-        if id_ >> limits.SEQ_BITS != found.id:
-            raise StoreCorrupt(f"{found.key.conversation}: a row among its segments is misplaced")
-        yield Segment(id_ & SEQ_MASK, *columns)
+    with closing(touching):
+        for id_, *columns in touching:
+            if id_ >> limits.SEQ_BITS != found.id:
+                name = found.key.conversation
+                raise StoreCorrupt(f"{name}: a row among its segments is misplaced")
+            yield Segment(id_ & SEQ_MASK, *columns)
 
 
 def hash_at(connection: apsw.Connection, found: SqliteRow, seq: int) -> str:

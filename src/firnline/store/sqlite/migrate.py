@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from importlib import resources
-from typing import Final
+from typing import Final, NamedTuple
 
 import apsw
 
-from firnline.errors import StoreError, StoreUnavailable
+from firnline.errors import StoreCorrupt, StoreError, StoreUnavailable
 from firnline.store.migrations import check_version, load
+from firnline.store.sqlite.checksums import lost_its_mark
+from firnline.store.sqlite.commit_record import (
+    CommitRecord,
+    check_moved,
+    has_log,
+    read_record,
+    report_missing,
+)
 from firnline.store.sqlite.connection import (
     APPLICATION_ID,
     DatabaseFile,
@@ -68,15 +78,22 @@ def check(connection: apsw.Connection, newest: int) -> int:
     return int(version)
 
 
-def open_file(place: DatabaseFile) -> apsw.Connection | None:
-    """Migrate the file; returns the writer's connection, or None if read-only. Blocks.
+class OpenedFile(NamedTuple):
+    """How the file can be used, and the writer's connection to it unless it is read-only."""
+
+    place: DatabaseFile
+    connection: apsw.Connection | None = None
+
+
+def open_file(place: DatabaseFile) -> OpenedFile:
+    """Check and migrate the file. Blocks.
 
     Retries, because SQLite does not wait while another process creates the file.
     """
     deadline = time.monotonic() + place.busy_seconds
     while True:
         try:
-            return _try_to_open(place)
+            return _try_to_open(replace(place, immutable=False))
         except StoreUnavailable as error:
             busy = isinstance(error.__cause__, apsw.BusyError)
             if not busy or time.monotonic() > deadline:
@@ -84,24 +101,45 @@ def open_file(place: DatabaseFile) -> apsw.Connection | None:
             time.sleep(0.005)
 
 
-def _try_to_open(place: DatabaseFile) -> apsw.Connection | None:
+def _try_to_open(place: DatabaseFile) -> OpenedFile:
     with translate_errors(place.path):
         check_size(place.path)
-        if place.read_only or place.path.exists():
-            _inspect(place)
         if place.read_only:
-            return None
+            return OpenedFile(_inspect(place))
+        if place.path.exists():
+            _inspect(place)
+        check_moved(place)
         connection = connect(place, writer=True)
         try:
             migrate(connection, shipped_migrations())
         except BaseException:
             connection.close()
             raise
-        return connection
+        return OpenedFile(place, connection)
 
 
-def _inspect(place: DatabaseFile) -> None:
+def _inspect(place: DatabaseFile) -> DatabaseFile:
     """Check the file before anything is written: a foreign database is not changed."""
+    record = read_record(place.path)  # before the database is read
+    if lost_its_mark(place.path):
+        raise StoreCorrupt(f"{place.path}: the header is damaged; restore the file from a backup")
+    try:
+        _examine(place, record)
+    except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
+        if not place.read_only or not _is_unchanging(place, error):
+            raise
+        place = place.unchanging()
+        _examine(place, record)
+    return place
+
+
+def _is_unchanging(place: DatabaseFile, error: apsw.Error) -> bool:
+    """Whether the file can be read without locks: it is complete and no process can change it."""
+    unfinished = getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_ROLLBACK
+    return not (unfinished or has_log(place.path) or os.access(place.path.parent, os.W_OK))
+
+
+def _examine(place: DatabaseFile, record: CommitRecord | None) -> None:
     try:
         look = connect(place, writer=False)
     except apsw.ReadOnlyError:
@@ -111,3 +149,4 @@ def _inspect(place: DatabaseFile) -> None:
         look = connect(place, writer=False)
     with closing(look):
         check(look, max(shipped_migrations()))
+        report_missing(look, place, record)

@@ -10,7 +10,7 @@ from firnline.log import limits
 from firnline.log.entry import Key
 from firnline.log.message import from_microseconds, microseconds
 from firnline.protocols import Pending
-from firnline.store.digests import digest_created_at
+from firnline.store.digests import POSTPONE_MAX, digest_created_at, is_leased
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import fetch_one
 
@@ -25,14 +25,17 @@ def mark(connection: apsw.Connection, key: Key, due: datetime, *, postpone: bool
 
 
 def due(connection: apsw.Connection, now: datetime, limit: int, tenant: str | None) -> list[Key]:
-    """The conversations that are due, longest due first."""
+    """The conversations that are due, longest due first; last, those marked with a wrong clock."""
     # Unverified: a damaged row must not block the others; reading its conversation raises.
-    rows = connection.execute(
+    sql = (
         "SELECT tenant, name FROM conversation INDEXED BY conversation_owed"
-        " WHERE owed_at <= ?1 AND (?3 IS NULL OR tenant = ?3) ORDER BY owed_at, id LIMIT ?2",
-        (microseconds(now), max(limit, 0), tenant),
+        " WHERE owed_at {} ?1 AND (?3 IS NULL OR tenant = ?3) ORDER BY owed_at, id LIMIT ?2"
     )
-    return [Key(*row) for row in rows]
+    found: list[Key] = []
+    for sign, bound in ("<=", microseconds(now)), (">", microseconds(now) + POSTPONE_MAX):
+        left = max(limit - len(found), 0)
+        found += [Key(*row) for row in connection.execute(sql.format(sign), (bound, left, tenant))]
+    return found
 
 
 def count(
@@ -66,7 +69,7 @@ def count(
         conversations=waiting,
         oldest=None if oldest is None else from_microseconds(oldest),
         processing=len(processing),
-        leased=sum(lease is not None and lease > microseconds(now) for _, lease in processing),
+        leased=sum(is_leased(lease, microseconds(now)) for _, lease in processing),
         stuck=sum(begun is not None and begun < stuck_before for begun, _ in processing),
         cards=kept,
     )
@@ -78,5 +81,8 @@ def clear(connection: apsw.Connection, key: Key, last_seq: int) -> bool:
     if found is not None and found.next_seq > last_seq + 1:
         return False
     if found is not None:
-        connection.execute("UPDATE conversation SET owed_at = NULL WHERE id = ?", (found.id,))
+        connection.execute(
+            "UPDATE conversation SET owed_at = NULL WHERE id = ? AND owed_at IS NOT NULL",
+            (found.id,),
+        )
     return True

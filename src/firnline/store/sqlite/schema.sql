@@ -190,3 +190,11 @@ CREATE TABLE seal (
     mark         INTEGER NOT NULL,
     PRIMARY KEY (conversation, part)
 ) STRICT, WITHOUT ROWID;
+
+-- Whose database this is, and how many transactions were committed that appended nothing: compared
+-- with what is recorded next to the file, so that lost ones are noticed.
+CREATE TABLE commit_count (
+    id      INTEGER PRIMARY KEY CHECK (id = 1),
+    store   BLOB NOT NULL,
+    commits INTEGER NOT NULL
+) STRICT;

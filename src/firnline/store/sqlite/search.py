@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
@@ -161,7 +162,8 @@ def _matches(
         f" WHERE {' AND '.join(where)} ORDER BY s.rank",
         values,
     )
-    return list(islice(_sound_matches(connection, tenant, rows, scope), limit))
+    with closing(rows):
+        return list(islice(_sound_matches(connection, tenant, rows, scope), limit))
 
 
 _SAID: Final = (

@@ -59,6 +59,7 @@ from firnline.store.digests import check_lease_seconds
 from firnline.store.rows import page
 from firnline.store.sqlite import (
     archive,
+    checksums,
     erase,
     health,
     leases,
@@ -69,12 +70,13 @@ from firnline.store.sqlite import (
     search,
     vectors,
 )
+from firnline.store.sqlite.backup import copy_to
 from firnline.store.sqlite.cards import card_kinds, drop_cards, put_cards, select_cards
+from firnline.store.sqlite.commit_record import CommitCounter, record_path
 from firnline.store.sqlite.connection import (
     DatabaseFile,
     check_filesystem,
     check_library,
-    copy_to,
     translate_errors,
 )
 from firnline.store.sqlite.migrate import open_file
@@ -122,7 +124,7 @@ class SqliteStore:
     ) -> None:
         self._place = DatabaseFile(Path(path), read_only, full_sync, vfs, busy_seconds)
         self._clock = clock
-        self._heads = WriteBuffer(search.index_pending)
+        self._heads = WriteBuffer(search.index_pending, CommitCounter(self._place))
         self._topics = TopicCache()
         self._writer: Writer | None = None
         self._readers: Readers | None = None
@@ -142,7 +144,7 @@ class SqliteStore:
             )
         check_library()
         check_filesystem(self._place.path)
-        connection = await asyncio.to_thread(open_file, self._place)
+        self._place, connection = await asyncio.to_thread(open_file, self._place)
         self._readers = Readers(self._place)
         _open_here[self._place.path] += 1
         if connection is None:
@@ -152,7 +154,7 @@ class SqliteStore:
                 self._heads.fell_behind(id_ for id_, _ in search.unindexed(connection))
             self._writer = Writer(self._place, connection, self._heads)
             if await self._read(erase.scrub_pending):
-                await self._write(erase.scrub, alone=True)
+                await self._write(self._scrub, alone=True)
         except StoreUnavailable as error:
             # Still pending: `check` reports it, and the next erasure or open retries.
             logger.warning("erasure could not be finished: %s", error)
@@ -173,7 +175,12 @@ class SqliteStore:
         finally:  # on a failing disk, close the writer even if the readers fail
             if writer is not None:
                 writer.close()
+                self._heads.close()
             _open_here[self._place.path] -= 1
+
+    def _scrub(self, connection: apsw.Connection) -> None:
+        erase.scrub(connection)
+        self._heads.erased(connection)
 
     def _write(self, work: Work[T], *, alone: bool = False, size: float = LARGE) -> Awaitable[T]:
         self._check_process()
@@ -187,7 +194,7 @@ class SqliteStore:
         """Like `_write`, for work that reads entries appended earlier in the transaction."""
 
         def after_appends(connection: apsw.Connection) -> T:
-            self._heads.flush(connection)
+            self._heads.write_entries(connection)
             return work(connection)
 
         return await self._write(after_appends)
@@ -367,6 +374,8 @@ class SqliteStore:
             while await self._change(partial(search.index_pending, conversation=id_, until=until)):
                 if progress is not None:
                     progress(*await self._read(projects.indexed))
+        if await self._read(lambda con: health.lacks_checksums(con, self._place)):
+            await self._write(checksums.rewrite, alone=True)
 
     # -- vectors and topics -------------------------------------------------------------------
 
@@ -556,8 +565,10 @@ class SqliteStore:
         """See `Store.erase`."""
 
         def work(connection: apsw.Connection) -> Erased:
-            self._heads.forget()
-            return erase.erase(connection, key, self._clock())
+            try:
+                return erase.erase(connection, key, self._clock())
+            finally:
+                self._heads.erased(connection)
 
         return await self._write(work, alone=True)
 
@@ -571,6 +582,7 @@ class SqliteStore:
         # By name and inode, never by opening the file: that would drop SQLite's locks.
         own = self._place.path
         files = [own, *(own.with_name(own.name + end) for end in ("-wal", "-shm"))]
+        files.append(record_path(own))
         return any(path.exists() and file.exists() and path.samefile(file) for file in files)
 
     async def damage(self, key: Key) -> list[Damage]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import apsw
 
@@ -20,6 +21,8 @@ from firnline.store.sqlite.connection import (
     release_cursors,
     translate_errors,
 )
+
+logger: Final = logging.getLogger("firnline")
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
@@ -36,10 +39,10 @@ class Hooks(Protocol):
         ...
 
     def flush(self, connection: apsw.Connection) -> None:
-        """Write what is buffered, in the transaction."""
+        """Write what is buffered; the transaction is committed next."""
 
     def committed(self, connection: apsw.Connection) -> None:
-        """The transaction is durable."""
+        """The transaction is durable; an exception is logged and changes nothing."""
 
     def forget(self) -> None:
         """The transaction was rolled back."""
@@ -169,6 +172,7 @@ class Transactions:
                 return None  # one of them has a value that cannot be written
             return fail_all(error, len(works))
         self.wrote = self._hooks.mark(connection) != before
+        self._after_commit()
         return outcomes
 
     def _pass_on(self, error: BaseException) -> None:
@@ -181,7 +185,16 @@ class Transactions:
         started = time.perf_counter()
         self._connection.execute("COMMIT")
         self.commit_seconds = time.perf_counter() - started
-        self._hooks.committed(self._connection)
+
+    def _after_commit(self) -> None:
+        """What follows a commit must not fail what is stored."""
+        try:
+            self._hooks.committed(self._connection)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                raise  # a signal, which comes to the caller's own thread
+            logger.exception("%s: after a commit", self._place.path)
+            self._hooks.forget()
 
     def run_alone(self, work: Work[Any]) -> Outcome:
         """Run outside a transaction, for what SQLite does not allow inside one."""
@@ -202,6 +215,7 @@ class Transactions:
             with translate_errors(self._place.path, committing=True):
                 again = self._hooks.idle(self._connection)
                 self._commit()
+            self._after_commit()
         except BaseException as error:  # noqa: BLE001
             # No caller waits for this work; a caller that needs it later gets the error.
             self._recover(error)

@@ -18,6 +18,7 @@ import apsw
 
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Key, genesis
+from firnline.store.sqlite.commit_record import CommitCounter
 from firnline.store.sqlite.connection import fetch_one
 
 _HEADS_MAX: Final = 10_000
@@ -47,8 +48,11 @@ class OpenHead:
 class WriteBuffer:
     """The writer's hooks: cache heads, and write new entries before each commit."""
 
-    def __init__(self, index_pending: Callable[[apsw.Connection, int], bool]) -> None:
+    def __init__(
+        self, index_pending: Callable[[apsw.Connection, int], bool], commits: CommitCounter
+    ) -> None:
         self._index_pending = index_pending
+        self._commits = commits
         self._known: dict[Key, OpenHead] = {}
         self._changed: dict[int, OpenHead] = {}
         self._rows: list[tuple[Any, ...]] = []
@@ -58,14 +62,16 @@ class WriteBuffer:
 
     def begin(self, connection: apsw.Connection) -> None:
         """Drop cached heads that another process may have changed."""
-        if connection.data_version() != self._version or len(self._known) > _HEADS_MAX:
+        others_wrote = connection.data_version() != self._version
+        if others_wrote or len(self._known) > _HEADS_MAX:
             self._known.clear()
+        self._commits.begin(connection, others_wrote=others_wrote)
 
     def mark(self, connection: apsw.Connection) -> int:
         """The number of changes made and of rows buffered so far."""
         return connection.total_changes() + self._added
 
-    def flush(self, connection: apsw.Connection) -> None:
+    def write_entries(self, connection: apsw.Connection) -> None:
         """Write the buffered entries, and the heads that they advanced."""
         if not self._rows:
             return
@@ -78,18 +84,35 @@ class WriteBuffer:
             connection.execute(_UPDATE_ONE, heads[0])
         else:
             _write_many(connection, _UPDATE, heads)
+        self._commits.append(*heads[-1][:2])
         self._rows.clear()
         self._changed.clear()
 
+    def flush(self, connection: apsw.Connection) -> None:
+        """Write what is buffered, and count the transaction, which is committed next."""
+        self.write_entries(connection)
+        self._commits.prepare(connection)
+
     def committed(self, connection: apsw.Connection) -> None:
-        """Note the data version, so that `begin` detects commits by other processes."""
+        """Record the commit, and note the data version: `begin` detects those of others."""
+        self._commits.committed()
         self._version = connection.data_version()
+
+    def erased(self, connection: apsw.Connection) -> None:
+        """A conversation was erased: drop what is cached or recorded of it."""
+        self.forget()
+        self._commits.erased(connection)
+
+    def close(self) -> None:
+        """After the database was closed."""
+        self._commits.close()
 
     def forget(self) -> None:
         """Drop everything cached or buffered: the transaction was rolled back."""
         self._known.clear()
         self._changed.clear()
         self._rows.clear()
+        self._commits.forget()
 
     def idle(self, connection: apsw.Connection) -> bool:
         """Index a page of entries; returns whether there is more to index."""

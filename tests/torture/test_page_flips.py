@@ -1,0 +1,174 @@
+"""Random bits of a closed store are flipped: each one is named, whatever it hits."""
+
+from contextlib import closing
+
+import apsw
+import pytest
+from torture_kit import TORTURE, memory_at, said, soon
+
+from firnline.errors import FirnlineError
+from firnline.log.entry import Card, Project
+from firnline.memory import Memory
+from firnline.store.sqlite import SqliteStore, checksums
+from firnline.store.sqlite.connection import DatabaseFile, connect
+
+FLIPS = 10_000 if TORTURE else 300
+ROWS = "UPDATE entry SET hash = 'x' WHERE id = (1 << 32) + 27"
+
+pytestmark = [
+    pytest.mark.promise("tamper-evident"),
+    pytest.mark.skipif(checksums.checksum_vfs() is None, reason="apsw is not from its wheel"),
+]
+
+
+async def fill(memory):
+    """Everything that a store can have."""
+    for name in ("glacier", "valley"):
+        await memory.append(name, said(f"{name} {i}: how deep is the firn?" for i in range(30)))
+        await memory.remember(name, {"important_facts": [f"{name} is 42 m deep"]})
+        await memory.pin(name, 3)
+    await memory.save_project(Project("survey", task="measure"))
+    await memory.describe("glacier", project="survey", metadata={"mood": "calm"})
+    await memory.set_strategy("valley", "topics")
+    await memory.context("valley", 2_000, "How deep is it?")
+    await memory.archive("glacier", keep=5)
+    cards = [Card(tenant="", kind="key", name=f"k{i}", body=b"{}" * 20) for i in range(5)]
+    await memory.store.put_cards(cards)
+    await memory.recall(None, "firn")
+
+
+@pytest.fixture
+async def filled(tmp_path):
+    path = tmp_path / "filled.db"
+    async with memory_at(path) as memory:
+        await fill(memory)
+        assert all(finding.state == "ok" for finding in await memory.check(thorough=True))
+    return path
+
+
+async def answers(memory):
+    """What a store answers, or the type of the error."""
+    asks = [
+        memory.read("glacier"),
+        memory.newest("valley", tokens=200),
+        memory.pinned("glacier"),
+        memory.digests("valley"),
+        memory.head("glacier"),
+        memory.projects(),
+        memory.store.cards("key"),
+        memory.recall(None, "glacier deep"),
+    ]
+    return [await _answer(ask) for ask in asks]
+
+
+async def _answer(ask):
+    try:
+        return repr(await soon(ask))
+    except FirnlineError as error:
+        return type(error)
+
+
+async def look(path):
+    """What is answered, and whether the store or its thorough check says that it is damaged."""
+    try:
+        async with memory_at(path, read_only=True) as memory:
+            found = await answers(memory)
+            checked = await soon(memory.check(thorough=True))
+    except FirnlineError:
+        return [], True
+    return found, any(finding.state == "broken" for finding in checked)
+
+
+async def test_every_flipped_bit_is_named(filled, tmp_path, rng):
+    data = filled.read_bytes()
+    truth, damaged = await look(filled)
+    assert not damaged
+    silent, wrong = [], 0
+    copy = tmp_path / "copy.db"
+    for _ in range(FLIPS):
+        bit = rng.randrange(len(data) * 8)
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        copy.write_bytes(flipped)
+        found, named = await look(copy)
+        wrong += any(a != b and not isinstance(a, type) for a, b in zip(found, truth, strict=False))
+        if not named:
+            silent.append(f"page {bit // 8 // 4096 + 1}, byte {bit // 8 % 4096}, bit {bit % 8}")
+    assert not silent, f"{len(silent)} flips: {silent[:20]}; {wrong} changed an answer"
+
+
+async def test_every_bit_of_the_header_is_named(filled, tmp_path, rng):
+    """Among them the mark that the pages have checksums at all."""
+    bits = range(100 * 8)
+    mark = bits[20 * 8 : 21 * 8]
+    data, copy = filled.read_bytes(), tmp_path / "copy.db"
+    for bit in bits if TORTURE else [*mark, *rng.sample(bits, 50)]:
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        copy.write_bytes(flipped)
+        _, named = await look(copy)
+        assert named, f"byte {bit // 8}, bit {bit % 8}"
+
+
+def execute(path, sql):
+    """As another program does, which keeps no checksums."""
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute(sql)
+
+
+async def test_a_damaged_page_is_named_and_its_neighbors_are_read(filled):
+    """Only the row is lost that was changed."""
+    execute(filled, ROWS)
+    async with memory_at(filled) as memory:
+        found = {finding.what: finding for finding in await memory.check(thorough=True)}
+        assert found["page checksums"].state == "broken"
+        assert "(entry)" in found["page checksums"].detail
+        assert (await memory.verify("valley")).ok
+        assert not (await memory.verify("glacier")).ok
+        with pytest.raises(FirnlineError, match="a page does not match its checksum"):
+            await memory.backup(filled.with_name("backup.db"))
+        await memory.append("valley", said(["more"]))
+    assert not filled.with_name("backup.db").exists()
+
+
+async def test_pages_written_by_another_program_get_checksums_again(filled):
+    execute(filled, "VACUUM")
+    async with memory_at(filled) as memory:
+        found = {finding.what: finding.state for finding in await memory.check(thorough=True)}
+        assert found["page checksums"] == "broken"
+        await memory.rebuild_index()
+        found = {finding.what: finding.state for finding in await memory.check(thorough=True)}
+        assert set(found.values()) == {"ok"}
+
+
+async def test_an_older_store_works_without_and_its_backup_has_them(tmp_path, monkeypatch):
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    async with Memory(SqliteStore(old, vfs="unix"), embedder=None) as memory:
+        await fill(memory)
+    async with memory_at(old) as memory:
+        found = {finding.what: finding for finding in await memory.check(thorough=True)}
+        assert found["page checksums"].state == "warning"
+        assert "firnline backup" in found["page checksums"].detail
+        await memory.append("glacier", said(["more"]))
+        await memory.erase("valley")
+        await memory.backup(new)
+    for path, states in ((old, {"ok", "warning"}), (new, {"ok"})):
+        async with memory_at(path) as memory:
+            assert {finding.state for finding in await memory.check(thorough=True)} == states
+            assert (await memory.verify("glacier")).entries == 31
+
+
+async def test_a_store_with_checksums_is_not_written_without_them(filled):
+    """An apsw that was built without the extension can read it."""
+    with pytest.raises(FirnlineError, match="mode=ro"):
+        await SqliteStore(filled, vfs="unix").open()
+    async with Memory(SqliteStore(filled, vfs="unix", read_only=True), embedder=None) as memory:
+        assert (await memory.verify("glacier")).ok
+
+
+def test_other_databases_of_the_process_are_left_alone(tmp_path):
+    connect(DatabaseFile(tmp_path / "ours.db"), writer=True).close()
+    assert apsw.vfs_names()[0] != checksums.CHECKSUM_VFS
+    theirs = apsw.Connection(str(tmp_path / "theirs.db"))
+    assert not checksums.has_room(theirs)
+    theirs.close()
