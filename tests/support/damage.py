@@ -4,10 +4,12 @@ from contextlib import closing
 
 import apsw
 
+from firnline.store.sqlite.checksums import checksum_vfs
+
 
 def damage_rows(path, *statements):
     """Run SQL; each statement must change something."""
-    with closing(apsw.Connection(str(path))) as connection:
+    with closing(apsw.Connection(str(path), vfs=checksum_vfs())) as connection:
         for statement in statements:
             connection.execute(statement)
             assert connection.changes(), statement

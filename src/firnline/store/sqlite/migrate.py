@@ -112,6 +112,7 @@ def _try_to_open(place: DatabaseFile) -> OpenedFile:
         connection = connect(place, writer=True)
         try:
             migrate(connection, shipped_migrations())
+            watch_rows(connection)  # another process may have created the tables just now
         except BaseException:
             connection.close()
             raise
