@@ -20,6 +20,7 @@ from firnline.embedding.quantize import pack, unpack
 from firnline.errors import ModelError
 from firnline.log import limits
 from firnline.log.entry import Key
+from firnline.log.message import ToolCall
 from firnline.models.guard import Backoff
 from firnline.protocols import Vector
 from firnline.recall.passages import passages
@@ -224,11 +225,13 @@ async def test_recalls_own_results_are_not_embedded(url):
     async with opened(url, embedder, worker=False) as memory:
         await memory.append("c", messages(TALK))
         result = await memory.tools("c")["search_history"](query="puppy")
+        asked = ToolCall.of("1", "search_history", {"query": "puppy"})
+        await memory.append("c", Message("assistant", None, tool_calls=(asked,)))
         await memory.append("c", Message.tool(result, tool_call_id="1"))
         await memory.append("c", Message.tool("the dog of another tool", tool_call_id="2"))
         await memory.append("c", Message.user("   "))
-        assert await memory.embed("c") == 7
-        assert {row.seq for row in await rows(memory)} == {0, 1, 2, 3, 5}
+        assert await memory.embed("c") == 8
+        assert {row.seq for row in await rows(memory)} == {0, 1, 2, 3, 6}
         assert not any("recalled" in text for text in embedder.texts)
 
 
