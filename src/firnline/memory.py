@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Se
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final, Literal, Self, Unpack
@@ -58,7 +59,7 @@ from firnline.engine.verify import verify_conversation
 from firnline.errors import ConflictError, InputError, ModelError, UnknownConversation
 from firnline.log import limits
 from firnline.log.chain import Verification
-from firnline.log.draft import count_drafts, encode_messages
+from firnline.log.draft import count_drafts, encode_messages, hash_messages, messages_size
 from firnline.log.entry import (
     Appended,
     Archived,
@@ -70,11 +71,12 @@ from firnline.log.entry import (
     Idempotency,
     Key,
     Project,
+    clean_metadata,
     clean_project,
-    fingerprint,
 )
-from firnline.log.message import Message, check_pin, encode, utc_now
-from firnline.log.text import Json, clean_fields, clean_name
+from firnline.log.message import Message, check_pin, utc_now
+from firnline.log.text import Json, clean_name
+from firnline.log.threads import run_by_size, text_size
 from firnline.log.wire import MessageLike, load_openai
 from firnline.models.model_like import ModelLike
 from firnline.protocols import Clock, Event, Finding, Pending, Progress, Retriever, Store
@@ -204,18 +206,17 @@ class Memory:
         to keep yours in order. A canceled append may have been stored.
         """
         key = self._key(conversation)
-        given = load_openai(messages)
+        size = messages_size(messages)
+        given = await run_by_size(size, partial(load_openai, messages))
         idempotency = None
         if idempotency_key is not None:
             name = clean_name(idempotency_key, "idempotency_key")
-            idempotency = Idempotency(name, fingerprint([encode(message) for message in given]))
+            idempotency = Idempotency(name, await run_by_size(size, partial(hash_messages, given)))
         with self._engine.events.timed("append", conversation) as timer:
-            timed, bodies, size = encode_messages(given, self._clock())
-            if size > limits.COUNT_INLINE_CHARS:
-                # The encoder releases Python's lock, so the event loop continues meanwhile.
-                drafts = await asyncio.to_thread(count_drafts, self._engine.count, timed, bodies)
-            else:
-                drafts = count_drafts(self._engine.count, timed, bodies)
+            work = partial(encode_messages, given, self._clock())
+            timed, bodies, size = await run_by_size(size, work)
+            counting = partial(count_drafts, self._engine.count, timed, bodies)
+            drafts = await run_by_size(size, counting, limits.COUNT_INLINE_CHARS)
             appended = await self._store.append(
                 key, drafts, expected_seq=expected_seq, idempotency=idempotency
             )
@@ -237,8 +238,8 @@ class Memory:
         """
         if project is not None:
             clean_name(project, "project")
-        cleaned = None if metadata is None else clean_fields(metadata, "metadata")
-        key = self._key(conversation)
+        key, clean = self._key(conversation), partial(clean_metadata, metadata)
+        cleaned = None if metadata is None else await run_by_size(text_size(metadata), clean)
         async with recorded(self._store, key, "describe", project=project, metadata=cleaned):
             return await self._store.describe(key, project=project, metadata=cleaned, known=known)
 
@@ -496,12 +497,12 @@ class Memory:
 
         `summary` replaces the newest summary.
         """
-        stated = items.items_from_data(important_data)
-        key, listed = self._key(conversation), items.to_json(stated)["items"]
+        key, size = self._key(conversation), text_size(important_data)
+        stated = await run_by_size(size, partial(items.items_from_data, important_data))
+        listed = await run_by_size(size, lambda: items.to_json(stated)["items"])
+        merge = partial(items.merge, new=stated)
         async with recorded(self._store, key, "remember", items=listed, summary=summary):
-            return await self._engine.digester.amend(
-                key, lambda known: items.merge(known, stated), summary
-            )
+            return await self._engine.digester.amend(key, merge, summary)
 
     async def revert(self, conversation: str, seq: int) -> Digest:
         """Restore the important data that the entry `seq` replaced (-1: that `remember` replaced).

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from firnline.context import marks
@@ -193,10 +194,12 @@ def merge(old: Sequence[Item], new: Sequence[Item]) -> tuple[Item, ...]:
     changes nothing. At most `ITEMS_MAX` are kept: the oldest entities are dropped first.
     """
     merged: list[Item] = []
-    places: dict[tuple[str, ...], list[int]] = {}
+    subjects: dict[tuple[str, ...], _Positions] = {}
     apart = _has_several_speakers((*old, *new))
     for item in (*old, *sorted(new, key=_first_seq)):
-        _merge_item(merged, places.setdefault(_subject(item, apart=apart), []), item)
+        _merge_item(
+            merged, subjects.setdefault(_subject(item, apart=apart), _Positions({}, [])), item
+        )
     return _drop_excess(sorted(merged, key=_first_seq))
 
 
@@ -208,25 +211,35 @@ def _newest_seq(item: Item) -> int:
     return item.seqs[-1] if item.seqs else -1
 
 
-def _merge_item(merged: list[Item], same: list[int], item: Item) -> None:
-    """Add one item to the list: as evidence for a known value, as a successor, or as new.
+@dataclass(slots=True)
+class _Positions:
+    """The positions of the items on one subject: of each value, and a heap of those in force."""
 
-    `same` are the positions of the items on its subject.
-    """
-    live = next((i for i in same if merged[i].superseded_by is None), None)
-    place = next((i for i in same if _same_value(merged[i], item)), None)
-    known = place is not None
-    if place is None:
-        place = len(merged)
-        same.append(place)
-        merged.append(item)
-    else:
+    of_value: dict[str, int]
+    in_force: list[int]
+
+    def first_in_force(self, merged: Sequence[Item]) -> int | None:
+        while self.in_force and merged[self.in_force[0]].superseded_by is not None:
+            heappop(self.in_force)
+        return self.in_force[0] if self.in_force else None
+
+
+def _merge_item(merged: list[Item], same: _Positions, item: Item) -> None:
+    """Add one item to the list: as evidence for a known value, as a successor, or as new."""
+    live = same.first_in_force(merged)
+    place = same.of_value.setdefault(value_key(item.field, item.value), len(merged))
+    known = place < len(merged)
+    if known:
         merged[place] = _add_evidence(merged[place], item)
+    else:
+        merged.append(item)
+        heappush(same.in_force, place)
     if live is None or live == place or item.superseded_by is not None:
         return
     if _replaces(item, merged[live], known=known):
         merged[live] = replace(merged[live], superseded_by=_newest_seq(item))
         merged[place] = replace(merged[place], superseded_by=None)
+        heappush(same.in_force, place)
     elif not known:
         merged[place] = replace(merged[place], superseded_by=_newest_seq(merged[live]))
 
@@ -283,10 +296,6 @@ def _subject(item: Item, *, apart: bool) -> tuple[str, ...]:
     if item.field in DICT_FIELDS:
         return (item.field, name_key(_shown_name(item, apart=apart)))
     return (item.field, value_key(item.field, _shown_value(item, apart=apart)))
-
-
-def _same_value(one: Item, other: Item) -> bool:
-    return value_key(one.field, one.value) == value_key(other.field, other.value)
 
 
 def name_key(name: str) -> str:
@@ -374,15 +383,18 @@ def items_from_data(data: Mapping[str, Any]) -> tuple[Item, ...]:
     if not isinstance(data, Mapping):
         raise InputError(f"important data: expected an object, got {type(data).__name__}")
     items: list[Item] = []
+    size = 0
     for field, value in data.items():
         wanted, shape = ("an object", dict) if field in DICT_FIELDS else ("a list", list)
         if field not in FIELDS or not isinstance(value, shape):
             raise InputError(f"{field}: expected one of {', '.join(FIELDS)}, with {wanted} in it")
         clean = clean_json(value, field)
+        size += len(encode_json(clean))
         listed: list[Json] = clean if isinstance(clean, list) else []
         named = clean if isinstance(clean, dict) else {}
         items += [Item(field, name, item, (), "") for name, item in named.items()]
         items += [Item(field, "", item, (), "") for item in listed]
+    limits.check_size("important data", size)
     return tuple(items)
 
 

@@ -28,7 +28,10 @@ def any_of(*patterns: str) -> re.Pattern[str]:
     return regex("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 
-LIST_SPLIT: Final = regex(r"\s*(?:,\s*(?:and|und|y|et|и)\s+|[,;→>|、]|\s(?:and|und|y|et|и)\s)\s*")
+LIST_SPLIT: Final = regex(
+    # Spaces from the first of a run only, or each of them would search the rest of the run.
+    r"(?:(?<!\s)\s+)?(?:,\s*(?:and|und|y|et|и)\s+|[,;→>|、]|\s(?:and|und|y|et|и)\s)\s*"
+)
 """The separators of a list."""
 
 _END: Final = (
@@ -132,9 +135,7 @@ _DIET: Final = any_of(
     rf"\bI(?:['’]m| am) (?:a |an )?{_DIETS}"
     r"(?=[.,;!?)]|\s*$|\s(?:and|but|so|because|since|now|too|for|who|by|these|this|as)\b)"
 )
-_FILLER: Final = regex(
-    r"^(?:a |an |the |my |some |any |your |using |having |to )+|\s+$", re.IGNORECASE
-)
+_FILLER: Final = regex(r"^(?:a |an |the |my |some |any |your |using |having |to )+", re.IGNORECASE)
 _NO_THING_FAR: Final = regex(r"[的你您他她它这那什谁吗上]")
 
 

@@ -75,11 +75,12 @@ _CORRECTS: Final = any_of(
 _ALSO: Final = any_of(r"\b(?:also|too|as well|both)\b")
 _CORRECTION_REACH: Final = 8  # entries; older statements are probably about something else
 _STRUCTURE: Final = any_of(
-    r"\b(?:document structure|structure|outline|table of contents|toc)\s*"
-    r"(?:is|will be|should be)?\s*:\s*(?P<list>[^\n]{3,300})",
-    r"\b(?:sections?|chapters?|parts)\s*(?:for|on|about|called|named|titled|:|are|will be|should be"
-    r"|like|such as)\s*(?P<list2>[^\n]{3,300})",
-    r"\b(?:Abschnitte|Kapitel|secciones|sections|разделы)\s*:?\s+(?:für|para|pour|:)?\s*(?P<list3>[A-ZÀ-ÞА-Я][^\n]{3,300})",
+    r"\b(?:document structure|structure|outline|table of contents|toc)\s*+"
+    r"(?:is|will be|should be)?\s*+:\s*(?P<list>[^\n]{3,300})",
+    r"\b(?:sections?|chapters?|parts)\s*+(?:for|on|about|called|named|titled|:|are|will be|should"
+    r" be|like|such as)\s*(?P<list2>[^\n]{3,300})",
+    r"\b(?:Abschnitte|Kapitel|secciones|sections|разделы)(?:\s*+:\s++|\s++)"
+    r"(?:(?:für|para|pour|:)\s*+)?(?P<list3>[A-ZÀ-ÞА-Я][^\n]{3,300})",
 )
 _SECTION_WORDS_MAX: Final = 6
 _SECTIONS_MAX: Final = 30

@@ -13,6 +13,7 @@ from typing import Final
 
 from firnline.language.lexicon import BEFORE_REQUESTS, MONTHS, NOT_A_NAME, WEEKDAYS
 from firnline.language.prose import CJK
+from firnline.log import limits
 from firnline.log.regex import regex
 
 # -- own statements ---------------------------------------------------------------------------
@@ -25,10 +26,11 @@ _SAYS: Final = (
 )
 _REPORTED: Final = regex(
     r"(?<!\bI )(?<!\bI've )(?<!\bI just )(?<!\bI already )(?<!\bI must )(?<!\bwe )"
-    rf"\b(?:{_SAYS})\b|\b(?:write|draft|compose|reply|answer)\b[^:]*:"
-    r"|\b(?:thought|believed)\b|说|以为",
+    rf"\b(?:{_SAYS})\b|\b(?:thought|believed)\b|说|以为",
     re.IGNORECASE,
 )
+_DRAFTED: Final = regex(r"\b(?:write|draft|compose|reply|answer)\b", re.IGNORECASE)
+"""Reports what follows if a colon comes after it."""
 _SAID_BY: Final = regex(
     r"[,\"”»]\s*(?:[\w ]{1,30} (?:says|said|wrote|claims)|(?:says|said|wrote) [\w ]{1,30})[.!]?$",
     re.IGNORECASE,
@@ -65,8 +67,10 @@ _REQUEST: Final = regex(
     r"|her|their|any\w*|some\w*)|(?:do|have)\s+(?:I|you|we|they))\b",
     re.IGNORECASE,
 )
+_MOST: Final = limits.SENTENCE_CHARS_MAX
 _QUOTED: Final = regex(
-    r"\"[^\"\n]*\"|[“„][^“”\n]*[“”]|«[^»\n]*»|「[^」\n]*」|(?<!\w)['‘][^\n]+?['’](?!\w)"
+    rf"\"[^\"\n]{{0,{_MOST}}}\"|[“„][^“”\n]{{0,{_MOST}}}[“”]|«[^»\n]{{0,{_MOST}}}»"
+    rf"|「[^」\n]{{0,{_MOST}}}」|(?<!\w)['‘][^\n]{{1,{_MOST}}}?['’](?!\w)"
 )
 _BIDDING: Final = regex(
     r"\s*(?:be|keep|use|write|answer|reply|speak|make|give|show|stop)\b.*\b(?:and|but)\b",
@@ -95,11 +99,19 @@ def is_request(sentence: str) -> bool:
 def is_own_statement(sentence: str, start: int) -> bool:
     """Whether the words from `start` are a statement of the speaker."""
     before = sentence[:start]
-    if _SUPPOSED.search(before) or _REPORTED.search(before):
+    if _SUPPOSED.search(before) or _is_reported(before):
         return False
     if is_denied(_CLAUSES.split(before)[-1]):
         return False
     return not any(match.start() <= start < match.end() for match in _QUOTED.finditer(sentence))
+
+
+def _is_reported(before: str) -> bool:
+    """Whether the words introduce what another person says, or a text to write."""
+    drafted = _DRAFTED.search(before)
+    return bool(_REPORTED.search(before)) or (
+        drafted is not None and ":" in before[drafted.end() :]
+    )
 
 
 def is_denied(words: str) -> bool:

@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
@@ -52,6 +53,7 @@ from firnline.errors import ConflictError, ModelError, StoreCorrupt, outline
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Head, Hit, Key
 from firnline.log.message import Message
+from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import REPLY_TOKENS, TokenCounter, counter
 from firnline.protocols import Event, Retriever, Store
 
@@ -60,6 +62,7 @@ logger: Final = logging.getLogger("firnline.context")
 _SYSTEM_PAGE: Final = 2  # most logs begin with at most one
 _SYSTEM_ENTRIES_MAX: Final = 200
 _ENTRIES_INLINE: Final = 500  # more are assembled in a thread
+_TOKENS_INLINE: Final = 32_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +159,7 @@ class ContextBuilder:
         material = replace(scene.material, debts=tuple(problems), recalled=recalled)
         sizes = self._sizes_for(request.budget.model)
         args = (scene.view, scene.plan, request.budget, material, sizes)
-        large = len(scene.view.entries) > _ENTRIES_INLINE
+        large = len(scene.view.entries) > _ENTRIES_INLINE or _is_long(scene)
         context = await asyncio.to_thread(assemble, *args) if large else assemble(*args)
         context = await self._retrieve(context, request, sizes)
         return self._compare(key, context, remember=request.fold)
@@ -205,7 +208,13 @@ class ContextBuilder:
         )
         sizes = self._sizes_for(request.budget.model)
         system: tuple[Message | Entry, ...] = (*request.system, *start)
-        data = self._important_data(key, view.digests, request.budget.model)
+        stored = text_size([digest.data for digest in view.digests])
+        data = await run_by_size(
+            stored, partial(self._important_data, key, view.digests, request.budget.model)
+        )
+        said = [message.text for message in system if isinstance(message, Message)]
+        given = text_size([said, request.tools, task])
+        tools_tokens = await run_by_size(given, partial(_tools_tokens, request.tools, sizes))
         material = Material(
             conversation=key.conversation,
             strategy=strategy.name,
@@ -215,21 +224,31 @@ class ContextBuilder:
             data=data.data,
             question=question,
             past=request.past,
-            tools_tokens=int(sizes.count.tools(request.tools)) if request.tools else 0,
+            tools_tokens=tools_tokens,
             log_tokens=head.tokens if head else 0,
         )
+        fixed = await run_by_size(given, partial(_fixed, material, sizes, view.next_seq))
         view = replace(
             view,
             pinned=frozenset(entry.seq for entry in pinned),
-            fixed_tokens=_fixed(material, sizes, view.next_seq),
+            fixed_tokens=fixed,
             data_tokens=data.tokens[request.budget.model],
         )
+        planning = partial(self._plan_with_recall, strategy, view, request)
+        if len(view.entries) > _ENTRIES_INLINE:
+            plan, kept = await asyncio.to_thread(planning)
+        else:
+            plan, kept = planning()
+        material = replace(material, recall_tokens=kept)
+        return _Scene(strategy=strategy, view=view, material=material, plan=plan)
+
+    def _plan_with_recall(
+        self, strategy: Strategy, view: View, request: BuildRequest
+    ) -> tuple[Plan, int]:
+        """The plan, and the tokens that are kept for recalled entries."""
         plan = self._plan(strategy, view, request.budget)
         kept = _kept_for_recall(plan, view, request)
-        if kept:
-            plan = self._plan(strategy, view, less(request.budget, kept))
-            material = replace(material, recall_tokens=kept)
-        return _Scene(strategy=strategy, view=view, material=material, plan=plan)
+        return (self._plan(strategy, view, less(request.budget, kept)) if kept else plan), kept
 
     async def _leading_system(self, key: Key) -> tuple[Entry, ...]:
         """The system messages at the start of the log."""
@@ -393,6 +412,19 @@ def _merge_data(digests: Sequence[Digest]) -> dict[str, Any]:
     for digest in digests:
         known = items.merge(known, items.from_json(digest.data))
     return items.important_data(known)
+
+
+def _is_long(scene: _Scene) -> bool:
+    """Whether assembling it counts or shortens long texts."""
+    material = scene.material
+    tokens = scene.view.fixed_tokens + scene.view.data_tokens
+    tokens += sum(entry.tokens for entry in scene.view.entries)
+    tokens += material.question.tokens if material.question else 0
+    return tokens > _TOKENS_INLINE
+
+
+def _tools_tokens(tools: Sequence[Mapping[str, Any]], sizes: Sizes) -> int:
+    return int(sizes.count.tools(tools)) if tools else 0
 
 
 def _fixed(material: Material, sizes: Sizes, next_seq: int) -> int:

@@ -185,7 +185,7 @@ class Digester:
         async with DigestLease(self._store, key, self._owner, self._lease_seconds) as lease:
             force = await in_force(self._store, key)
             last = force[-1] if force else Digest(version=0, first_seq=0, last_seq=-1)
-            known = change(items.from_json(last.data))
+            known = await asyncio.to_thread(lambda: change(items.from_json(last.data)))
             beside = tuple(sorted(d.version for d in force if d is not last))
             draft = replace(
                 last,
@@ -201,9 +201,12 @@ class Digester:
                 receipt=last.receipt if summary is None else {},
             )
             begun = await self._store.begin_digest(lease, draft)
-            tokens = int(self._count.message(Message.user(render_digest(begun))))
+            tokens = await asyncio.to_thread(self._tokens_of, begun)
             done = replace(begun, status="completed", tokens=tokens)
             return _log_status(await self._store.finish_digest(lease, done))
+
+    def _tokens_of(self, digest: Digest) -> int:
+        return int(self._count.message(Message.user(render_digest(digest))))
 
     async def undo(self, key: Key, topic: int | None = None) -> Digest:
         """Take the newest digest out of force; those before it are in force again."""

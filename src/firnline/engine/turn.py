@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol, TypedDict
 
 from firnline.context.budget import Budget, BudgetLike, as_budget
@@ -32,10 +33,13 @@ from firnline.errors import (
 from firnline.log import limits
 from firnline.log.entry import Appended, Entry, Key
 from firnline.log.message import Message
+from firnline.log.threads import run_by_size
 from firnline.models.model_like import ModelLike
 from firnline.protocols import ChatModel, Completion, Retriever, Store
 
 logger: Final = logging.getLogger("firnline.turn")
+
+_TOKEN_CHARS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +313,8 @@ async def within(
 async def _ask(
     dialogue: Dialogue, model: ChatModel, context: Context, tools: Sequence[Tool], *, whole: bool
 ) -> AsyncIterator[str | Completion]:
-    messages = context.to_openai(merge=True)
+    chars = _TOKEN_CHARS * context.tokens
+    messages = await run_by_size(chars, partial(context.to_openai, merge=True))
     schemas = [tool.to_openai() for tool in tools]
     most = dialogue.options.get("max_tokens")
 

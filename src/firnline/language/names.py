@@ -26,7 +26,8 @@ from firnline.log.regex import regex
 PIECE: Final = regex(r"[^\W_]+")
 """A run of letters and digits."""
 _TOKEN: Final = regex(r"(?<![\w])[^\W\d_](?:\w|['’&-](?=\w)|\.(?=[a-z]))*")
-_INITIAL_BEFORE: Final = regex(r"(?:^|[:;“”\"'(\[{•*>#|/=]|\s[-–—])\s*[\"'“‘(\[*_]*\Z")
+_BEFORE_CHARS: Final = 12
+_INITIAL_BEFORE: Final = regex(r"(?:^|[:;“”\"'(\[{•*>#|/=]|\s[-–—])\s{0,12}[\"'“‘(\[*_]{0,12}\Z")
 _LABELLED: Final = regex(r"\w: \Z")
 _ALONE: Final = ("", ".", ",", ";", "\n", ")")
 _SHOUT: Final = 0.6
@@ -126,7 +127,7 @@ def _is_initial(text: str, start: int, at: int) -> bool:
     if at >= start + 2 and text[at - 1] == " " and text[at - 2].isalnum():
         return False  # as are most words
     before = text[start:at]
-    return not PIECE.search(before) or bool(_INITIAL_BEFORE.search(before[-12:]))
+    return not PIECE.search(before) or bool(_INITIAL_BEFORE.search(before[-_BEFORE_CHARS:]))
 
 
 def _is_possessive(word: str) -> bool:

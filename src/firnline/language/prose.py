@@ -23,7 +23,7 @@ CJK: Final = (
 """The characters of scripts that are written without spaces, for a character class."""
 
 _CJK: Final = regex(f"[{CJK}]")
-_SAID: Final = regex(r"\S*\w\S*")
+_LETTER_OR_DIGIT: Final = regex(r"\w")
 _END: Final = regex(
     r"(?P<far>[。！？｡]+[」』”’）)]*)|(?P<line>\n+)|"
     r"(?<![.!?…])(?P<near>[.!?…।؟۔]{1,20}[\"'”’»)\]*_]{0,6})(?=\s)"
@@ -74,7 +74,7 @@ def half_words(text: str) -> int:
             halves += 2
             continue
         near, far = _CJK.subn(" ", piece)
-        halves += far + 2 * len(_SAID.findall(near)) if far else 2
+        halves += far + 2 * len(list(filter(_LETTER_OR_DIGIT.search, near.split()))) if far else 2
     return halves
 
 

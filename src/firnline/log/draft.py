@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from firnline.errors import InputError, MessageTooLarge
 from firnline.log import limits
-from firnline.log.entry import EntryDraft
+from firnline.log.entry import EntryDraft, fingerprint
 from firnline.log.message import Message, check_pin, encode
+from firnline.log.threads import text_size
 from firnline.log.tokens import TokenCounter
+
+
+def messages_size(messages: object) -> int:
+    """About how many characters an append has, as far as it can be seen without reading it."""
+    if isinstance(messages, Message):
+        messages = [messages]
+    if not isinstance(messages, list | tuple):
+        return text_size(messages)
+    return text_size([_fields(each) if isinstance(each, Message) else each for each in messages])
+
+
+def _fields(message: Message) -> tuple[object, ...]:
+    content, calls = message.content, [call.fields for call in message.tool_calls]
+    parts = [part.fields for part in content] if isinstance(content, tuple) else content
+    return parts, calls, message.metadata, message.extra
+
+
+def hash_messages(messages: Iterable[Message]) -> str:
+    """A hash of an append's messages."""
+    return fingerprint([encode(message) for message in messages])
 
 
 def encode_messages(

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Final, Literal, NamedTuple, TypeAlias, overload
 
 from firnline.errors import ConflictError, InputError
+from firnline.log import limits
 from firnline.log.message import Message, encode_json
 from firnline.log.text import Json, clean_fields, clean_name
 
@@ -168,7 +169,15 @@ def clean_project(project: Project) -> Project:
     fields = clean_fields({**texts, "metadata": project.metadata}, "project")
     if not all(isinstance(fields[name], str) for name in texts):
         raise InputError("project: status, schedule and task must be strings")
+    clean_metadata(fields["metadata"])
     return Project(clean_name(project.name, "project"), **fields)  # type: ignore[arg-type]
+
+
+def clean_metadata(metadata: object) -> dict[str, Json]:
+    """The metadata of a conversation or a project; `InputError` if it cannot be stored."""
+    cleaned = clean_fields(metadata, "metadata")
+    limits.check_size("metadata", len(encode_json(cleaned)))
+    return cleaned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,8 @@ JSON_DEPTH_MAX: Final = 64
 """Nesting of objects and arrays in a message or in metadata."""
 INTEGER_DIGITS_MAX: Final = 4_000
 """Digits of an integer in JSON; CPython does not print longer ones."""
+DATA_CHARS_MAX: Final = 1024 * 1024
+"""Characters of a conversation's or project's metadata, or of important data, as JSON."""
 CARD_BYTES_MAX: Final = 4 * 1024 * 1024
 """Bytes of one card's body."""
 
@@ -86,6 +88,8 @@ COUNT_PIECE_CHARS: Final = 65_536
 """Characters passed to the encoder at once; on a megabyte of spaces it overflows its stack."""
 COUNT_INLINE_CHARS: Final = 8_192
 """Texts up to this long are counted in the event loop, longer ones in a thread."""
+LOOP_CHARS_MAX: Final = 65_536
+"""Texts up to this long are parsed and written in the event loop, longer ones in a thread."""
 
 # The store.
 SEQ_BITS: Final = 32
@@ -300,6 +304,12 @@ REPEAT_SECONDS: Final = 60.0
 """The length of that period."""
 REPEAT_KINDS_MAX: Final = 1_000
 """Kinds that are distinguished."""
+
+
+def check_size(name: str, chars: int, most: int = DATA_CHARS_MAX) -> None:
+    """Raise `InputError` if JSON has more than `most` characters."""
+    if chars > most:
+        raise InputError(f"{name}: {chars:,} characters as JSON; the limit is {most:,}")
 
 
 def check_number(name: str, value: int, least: int | None = 0, most: int | None = None) -> int:

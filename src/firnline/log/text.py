@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from firnline.errors import InputError
 from firnline.log import limits
@@ -18,6 +18,7 @@ from firnline.log.regex import regex
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _OBJECT: Final = (dict, Mapping)  # dict first: nearly all are, and the check is ten times faster
+_SMALL: Final = 2**63
 _INTEGER_BITS_MAX = int(limits.INTEGER_DIGITS_MAX / math.log10(2))
 
 
@@ -59,8 +60,20 @@ def clean_json(value: object, where: str = "value", depth: int = 0) -> Json:
     if isinstance(value, _OBJECT):
         return _clean_object(value, where, depth)
     if isinstance(value, list | tuple):
-        return [clean_json(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+        # Only what needs one gets a name for errors: naming took most of the time.
+        return [
+            item if _is_small(item) else clean_json(item, f"{where}[{i}]", depth + 1)
+            for i, item in enumerate(value)
+        ]
     raise InputError(f"{where}: {type(value).__name__} is not JSON")
+
+
+def _is_small(value: Any) -> TypeGuard[bool | int | str | None]:
+    """Whether it is a value that is clean as it is, and many of them come together."""
+    kind = type(value)
+    if kind is str:
+        return not value or (value.isascii() and "\0" not in value)
+    return value is None or kind is bool or (kind is int and -_SMALL < value < _SMALL)
 
 
 def _clean_number(value: float, where: str) -> int | float:
@@ -81,7 +94,7 @@ def _clean_object(value: Mapping[object, object], where: str, depth: int) -> dic
         name = clean_text(key)
         if name in cleaned:
             raise InputError(f"{where}: the key {name!r} occurs twice after cleaning")
-        cleaned[name] = clean_json(item, f"{where}.{name}", depth + 1)
+        cleaned[name] = item if _is_small(item) else clean_json(item, f"{where}.{name}", depth + 1)
     return cleaned
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 from firnline.errors import InputError
 from firnline.log import fence, limits
+from firnline.log.json_text import parse_json
 from firnline.log.message import Message, Part, ToolCall
 from firnline.log.text import Json, mark_altered, provider_name, provider_tool_name
 
@@ -285,7 +286,8 @@ def anthropic_turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
         if not blocks and not rest:
             continue
         if turns and turns[-1]["role"] == role != "system":
-            turns[-1] |= {**rest, "content": [*turns[-1]["content"], *blocks]}
+            turns[-1]["content"] += blocks
+            turns[-1] |= rest
         else:
             turns.append({"role": role, "content": blocks, **rest})
     for turn in turns:
@@ -400,7 +402,7 @@ def parse_unique(text: str | bytes, **options: Any) -> Any:
 
     Parsers disagree on which of the two counts, so what is checked might not be what is used.
     """
-    return json.loads(text, object_pairs_hook=_unique, **options)
+    return parse_json(text, object_pairs_hook=_unique, **options)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from firnline.errors import InputError, ModelError
+from firnline.log.json_text import parse_json
 from firnline.log.message import Message
 from firnline.log.regex import regex
 from firnline.protocols import Completion
@@ -47,7 +47,7 @@ def read_error(data: object, otherwise: str = "") -> EndpointError:
 def load_body(body: bytes | str) -> object:
     """The JSON of a body, or None."""
     try:
-        return json.loads(body)
+        return parse_json(body)
     except (ValueError, RecursionError):
         return None
 
@@ -121,6 +121,7 @@ class AnswerPieces:
         self._model = name
         self._texts: dict[str, list[str]] = {}  # content, refusal, reasoning, by the field's name
         self._calls: list[dict[str, Any]] = []
+        self._arguments: list[list[str]] = []  # of each call, joined at the end: joining takes time
         self._places: dict[object, int] = {}
         self._finish_reason = ""
         self._usage: object = None
@@ -134,6 +135,8 @@ class AnswerPieces:
     def fields(self) -> dict[str, Any]:
         """The fields of the message so far."""
         texts: dict[str, Any] = {key: "".join(texts) for key, texts in self._texts.items()}
+        for call, arguments in zip(self._calls, self._arguments, strict=True):
+            call["function"]["arguments"] = "".join(arguments)
         return {**texts, "tool_calls": self._calls} if self._calls else texts
 
     @property
@@ -191,10 +194,11 @@ class AnswerPieces:
             place = self._places[index] = len(self._calls)
             empty = {"name": "", "arguments": ""}
             self._calls.append({"id": "", "type": "function", "function": empty})
+            self._arguments.append([])
         call = self._calls[place]
         call["id"] = call["id"] or str(call_id or "")
         function = part.get("function")
         if isinstance(function, dict):
             inner = call["function"]
             inner["name"] = inner["name"] or str(function.get("name") or "")
-            inner["arguments"] += str(function.get("arguments") or "")
+            self._arguments[place].append(str(function.get("arguments") or ""))

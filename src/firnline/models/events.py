@@ -8,10 +8,14 @@ from contextlib import aclosing
 
 async def read_events(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:
     """The data of server-sent events. Lines end with LF or CRLF only: JSON may hold the others."""
-    rest, data = b"", list[str]()
+    held, data = list[bytes](), list[str]()  # held: the pieces of a line without an end
     async with aclosing(pieces):
         async for piece in pieces:
-            *lines, rest = (rest + piece).split(b"\n")
+            held.append(piece)
+            if b"\n" not in piece:
+                continue
+            *lines, rest = b"".join(held).split(b"\n")
+            held = [rest]
             for line in lines:
                 name, _, value = line.rstrip(b"\r").decode(errors="replace").partition(":")
                 if name == "data":

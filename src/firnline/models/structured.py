@@ -27,7 +27,7 @@ Request: TypeAlias = list[dict[str, Any]]
 Send: TypeAlias = Callable[[Request, dict[str, Any] | None], Awaitable[Completion]]
 """Calls the model once, with messages and the ``response_format`` of the rung, if it has one."""
 
-_BARE_LIST: Final = regex(r"\s*(?:```\w*\s)?\s*(\[.*\])\s*(?:```)?\s*\Z", re.DOTALL)
+_FENCE: Final = regex(r"```\w*\s")
 
 RAW_CHARS_MAX: Final = 16_384
 """Characters of an invalid answer that the error includes."""
@@ -146,14 +146,23 @@ def _wrap_bare_list(text: str, schema: Schema) -> Json:
     It must be the whole answer: a list inside a truncated answer is not accepted.
     """
     names = list(schema.get("required", ()))
-    bare = _BARE_LIST.match(text) if len(text) <= REPAIR_CHARS_MAX else None
-    if bare is None or len(names) != 1 or _types(schema) != ("object",):
+    bare = _bare_list(text) if len(text) <= REPAIR_CHARS_MAX else ""
+    if not bare or len(names) != 1 or _types(schema) != ("object",):
         return None
     try:
-        whole = {names[0]: LenientParser(bare[1]).value()}
+        whole = {names[0]: LenientParser(bare).value()}
     except ValueError:
         return None
     return whole if schema_problem(whole, schema) is None else None
+
+
+def _bare_list(text: str) -> str:
+    """The list that is the whole text, except for a code fence; empty if there is none."""
+    whole = text.strip()
+    fence = _FENCE.match(whole)
+    inner = whole[fence.end() :].lstrip() if fence else whole
+    inner = inner.removesuffix("```").rstrip()
+    return inner if len(inner) > 1 and inner[0] == "[" and inner[-1] == "]" else ""
 
 
 # -- the ladder -------------------------------------------------------------------------------

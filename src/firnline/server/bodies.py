@@ -6,7 +6,8 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from fastapi import Request, Response
@@ -15,11 +16,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
 
 from firnline.errors import InputError, UnknownConversation, WrongType
 from firnline.log import limits
 from firnline.log.entry import Head
 from firnline.log.message import encode_json
+from firnline.log.threads import run_by_size, text_size
 from firnline.log.wire import load_json
 from firnline.memory import Memory
 from firnline.store.rows import SEQ_MAX
@@ -28,14 +32,15 @@ _NAME_SHOWN: Final = 40
 
 
 class _StrictRequest(Request):
-    _read: Any
+    _read: Any = None
 
     async def read(self) -> None:
         """Parse the body by our rules: no NaN, limited nesting, storable text."""
         body = await self.body()
         if body and not _is_json(self.headers.get("content-type", "")):
             raise WrongType
-        self._read = load_json(body) if body else None
+        if body:
+            self._read = await run_by_size(len(body), partial(load_json, body))
 
     async def json(self) -> Any:
         """The parsed body."""
@@ -114,22 +119,80 @@ def _is_position(position: str | int) -> bool:
     return len(position) <= limits.NAME_CHARS_MAX
 
 
+class JsonResponse(Response):
+    """A JSON response, encoded when it is sent: in a thread if it is large."""
+
+    def __init__(
+        self, value: Any, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(b"", status, headers, media_type=JSONResponse.media_type)
+        self._value, self._own_headers = value, headers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Encode and send it."""
+        work = partial(encode_body, self._value)
+        data = await run_by_size(text_size(self._value), work)
+        await self._with_body(data, Headers(scope=scope))(scope, receive, send)
+
+    def _with_body(self, data: bytes, request_headers: Headers) -> Response:  # noqa: ARG002
+        return Response(data, self.status_code, self._own_headers, media_type=self.media_type)
+
+
+class _TaggedResponse(JsonResponse):
+    """The same with its entity tag; 304 if the client has it already."""
+
+    def _with_body(self, data: bytes, request_headers: Headers) -> Response:
+        tag = f'W/"{hashlib.blake2b(data, digest_size=12).hexdigest()}"'
+        known = [given.strip() for given in request_headers.get("if-none-match", "").split(",")]
+        if tag in known or "*" in known:
+            return Response(status_code=304, headers={"etag": tag})
+        return Response(data, media_type=self.media_type, headers={"etag": tag})
+
+
+def encode_body(value: Any) -> bytes:
+    """The value as JSON."""
+    return "".join(json_pieces(value)).encode()
+
+
+def json_pieces(value: Any) -> Iterator[str]:
+    """The value as JSON, in pieces: encoding one keeps all other threads waiting."""
+    if text_size(value) <= limits.LOOP_CHARS_MAX:
+        yield encode_json(value)
+    elif isinstance(value, dict):
+        yield from ("{", *_inner_pieces(list(value.items()), dict), "}")
+    elif isinstance(value, list | tuple):
+        yield from ("[", *_inner_pieces(value, list), "]")
+    else:  # a long text
+        yield encode_json(value)
+
+
+def _inner_pieces(items: Sequence[Any], kind: type[dict[str, Any] | list[Any]]) -> Iterator[str]:
+    """What stands between the brackets of a `kind` of these items."""
+    if text_size(items) <= limits.LOOP_CHARS_MAX:
+        yield encode_json(kind(items))[1:-1]
+    elif len(items) > 1:
+        middle = len(items) // 2
+        yield from _inner_pieces(items[:middle], kind)
+        yield ","
+        yield from _inner_pieces(items[middle:], kind)
+    elif kind is dict:
+        ((name, value),) = items
+        yield f"{encode_json(name)}:"
+        yield from json_pieces(value)
+    else:
+        yield from json_pieces(items[0])
+
+
 def json_response(
     body: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """A JSON response."""
-    data = encode_json(body).encode()
-    return Response(data, status, headers, media_type=JSONResponse.media_type)
+    return JsonResponse(body, status, headers)
 
 
-def etag_response(request: Request, body: Any) -> Response:
+def etag_response(request: Request, body: Any) -> Response:  # noqa: ARG001 - see its headers
     """A JSON response with its entity tag; 304 if the client has it already."""
-    data = encode_json(body).encode()
-    tag = f'W/"{hashlib.blake2b(data, digest_size=12).hexdigest()}"'
-    known = [given.strip() for given in request.headers.get("if-none-match", "").split(",")]
-    if tag in known or "*" in known:
-        return Response(status_code=304, headers={"etag": tag})
-    return Response(data, media_type=JSONResponse.media_type, headers={"etag": tag})
+    return _TaggedResponse(body)
 
 
 async def require_head(memory: Memory, conversation: str) -> Head:

@@ -61,7 +61,7 @@ class AnswerDraft:
     owner: str
     ended: Callable[[AnswerDraft], object]
     id: str = field(default_factory=lambda: secrets.token_hex(12))
-    text: str = ""
+    texts: list[str] = field(default_factory=list)
     parts: int = 0
 
     async def add(self, text: str) -> None:
@@ -69,7 +69,7 @@ class AnswerDraft:
         # The first part comes with a header; without any text there is nothing to recover.
         cards = [] if self.parts else [self._header]
         self.parts += 1
-        self.text += text
+        self.texts.append(text)
         await self.memory.cards.put(*cards, self._card(self.parts, text.encode()))
 
     async def beat(self) -> None:
@@ -89,8 +89,8 @@ class AnswerDraft:
     async def cut(self, why: str) -> None:
         """The answer was interrupted: store the text so far in the log."""
         self.ended(self)  # if storing fails, it is recovered later
-        if self.text:
-            message = interrupted(self.text, why)
+        if text := "".join(self.texts):
+            message = interrupted(text, why)
             with suppress(UnknownConversation):
                 await store_answer(self.memory, self.conversation, self.question, message)
         await self._drop()

@@ -82,7 +82,7 @@ _PATTERNS: Final = tuple(
         # A header, field or parameter of that name, in plain text, Python or JSON.
         (rf"\b({_NAMES})({_BETWEEN}){_VALUE}", rf"\1\2{_BLANK}"),
         (r"\bbearer\s+[\w.~+/=:-]+", f"Bearer {_BLANK}"),
-        (r"(?<![a-z0-9])fl_[\w-]{6,}|fl_[0-9a-f]{12,}\w*", f"fl_{_BLANK}"),
+        (r"(?<![a-z0-9])fl_[\w-]{6,}+|fl_[0-9a-f]{12,}+\w*+", f"fl_{_BLANK}"),
         (r"(?<!\d)\d{5,}(?::|%3a)[\w-]{20,}", _BLANK),  # a Telegram bot's token
         (r"(?<![a-z0-9])(?:sk|rk|pk|xai|gsk|hf|ghp)[-_][\w-]{12,}", _BLANK),  # providers' keys
         (r"(?<=://)[^/\s@]{0,200}:[^/\s@]{0,200}@", f"{_BLANK}@"),

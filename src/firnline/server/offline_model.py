@@ -101,7 +101,8 @@ def _is_quotable(hit: Hit, question: str) -> bool:
 
 
 def _quote(hit: Hit) -> str:
-    text = " ".join(hit.message.text.split())
+    # More words than it has characters, and the rest.
+    text = " ".join(hit.message.text.split(maxsplit=_QUOTE_CHARS)[:_QUOTE_CHARS])
     return text if len(text) <= _QUOTE_CHARS else f"{text[:_QUOTE_CHARS].rstrip()}…"
 
 

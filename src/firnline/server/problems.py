@@ -19,6 +19,8 @@ from firnline.errors import FirnlineError, InputError, outline
 
 logger: Final = logging.getLogger("firnline.server")
 
+_ERRORS_MAX: Final = 20
+_NAME_SHOWN: Final = 100
 MEDIA_TYPE: Final = "application/problem+json"
 _FACTS: Final = frozenset({"floor", "available", "blockers", "retry_after"})
 """Fields of an error's context that are sent to the client."""
@@ -143,5 +145,11 @@ def install(app: FastAPI) -> None:
 
 
 def _describe(errors: Sequence[Any]) -> str:
-    """The fields and their errors, without the values."""
-    return "; ".join(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}" for wrong in errors)
+    """The first fields and their errors, without the values."""
+    told = [f"{_field_name(wrong['loc'])}: {wrong['msg']}" for wrong in errors[:_ERRORS_MAX]]
+    more = len(errors) - len(told)
+    return "; ".join([*told, f"and {more:,} more errors"] if more else told)
+
+
+def _field_name(path: Sequence[object]) -> str:
+    return ".".join(str(part)[:_NAME_SHOWN] for part in path)

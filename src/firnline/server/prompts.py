@@ -12,6 +12,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Final
 
 import zstandard
@@ -21,6 +22,7 @@ from firnline.engine.turn import Turn
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Card
 from firnline.log.message import Message, encode_json, format_time
+from firnline.log.threads import run_by_size
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
 from firnline.store.rows import SEQ_MAX
@@ -44,11 +46,12 @@ def name_of(conversation: str, seq: int | None = None) -> str:
 
 async def record(memory: Memory, context: Context, seq: int, **facts: Any) -> None:
     """Record the prompt behind the answer `seq`, with more facts about the turn."""
+    packing = partial(pack, context, {"answer": seq, **facts})
     card = Card(
         tenant=memory.tenant,
         kind=KIND,
         name=name_of(context.conversation, seq),
-        body=pack(context, {"answer": seq, **facts}),
+        body=await run_by_size(context.tokens, packing),
         conversation=context.conversation,
     )
     await memory.cards.put(card)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import cycle, islice
 from typing import Any, Final, TypeAlias
 
 from firnline.log.message import Message
@@ -71,7 +72,7 @@ def spoiled(message: dict[str, Any], fault: str | None) -> tuple[dict[str, Any],
         "refusal": _REFUSAL,
         "refusal_field": None,
         "invalid_json": 'Sure, here it is:\n```json\n{"items": [{"text": "and then',
-        "overlong": " ".join(((text or "more").split() * _OVERLONG_WORDS)[:_OVERLONG_WORDS]),
+        "overlong": " ".join(islice(cycle(text.split() or ["more"]), _OVERLONG_WORDS)),
         "length": " ".join(text.split()[: max(1, len(text.split()) // 2)]),
     }
     if fault not in contents:

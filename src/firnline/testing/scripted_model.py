@@ -12,11 +12,13 @@ from firnline.models.repair import json_values
 
 _SUMMARY: Final = regex(r"summar|digest|zusammenfass|resum|résum|резюм|摘要|总结", re.IGNORECASE)
 _JSON: Final = regex(r"json schema", re.IGNORECASE)
-_RANGE: Final = regex(r"(\d+)\s*(?:-|\u2013|to|and|bis|до)\s*(\d+)\s*(?:words?|Wörter|слов)")
-_WORDS: Final = regex(r"(\d+)\s*(?:words?|Wörter|слов)")
-_TOKENS: Final = regex(r"(\d+) tokens")
+_RANGE: Final = regex(
+    r"(\d{1,9})\s{0,9}(?:-|\u2013|to|and|bis|до)\s{0,9}(\d{1,9})\s{0,9}(?:words?|Wörter|слов)"
+)
+_WORDS: Final = regex(r"(\d{1,9})\s{0,9}(?:words?|Wörter|слов)")
+_TOKENS: Final = regex(r"(\d{1,9}) tokens")
 _TURN: Final = regex(
-    r"^\s*(?:[#\[(]*\d+[\])]*[:.]?\s*)?(?:\*\*)?(?:user|assistant|tool|human|ai)(?:\*\*)?\s*:\s*(.+)$",
+    r"^[^\S\n]*(?:[#\[(]*\d++[\])]*[:.]?[^\S\n]*)?(?:\*\*)?(?:user|assistant|tool|human|ai)(?:\*\*)?\s*:\s*(.+)$",
     re.IGNORECASE | re.MULTILINE,
 )
 _SENTENCE: Final = regex(r"[^.!?\u3002\uff01\uff1f\n]+[.!?\u3002\uff01\uff1f]*")

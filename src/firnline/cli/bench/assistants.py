@@ -17,7 +17,7 @@ from firnline.log.text import clean_name
 
 ABSTENTION: Final = "abstention: made to have no answer"
 
-_WEEKDAY: Final = regex(r"\s*\([^)]*\)\s*")
+_WEEKDAY: Final = regex(r"(?:(?<!\s)\s+)?\([^)]{0,40}\)\s*")
 _DEPTH_MAX: Final = 8  # plans of batches of turns of messages, and some to spare
 
 

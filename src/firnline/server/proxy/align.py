@@ -29,24 +29,40 @@ def agree(sent: Sequence[Message], log: Sequence[Entry]) -> Agreement:
     Of an interrupted answer, the client may send what it saw, or nothing. What the application said
     in between is not compared.
     """
+    return _agree(sent, log, 0, _Fingerprints())
+
+
+class _Fingerprints(dict[int, str]):
+    """The fingerprints of messages, each computed once."""
+
+    def of(self, message: Message) -> str:
+        if id(message) not in self:
+            self[id(message)] = fingerprint(message)
+        return self[id(message)]
+
+
+def _agree(
+    sent: Sequence[Message], log: Sequence[Entry], start: int, prints: _Fingerprints
+) -> Agreement:
+    """How far the log agrees from `start` on; its entries are counted from there."""
     seqs: list[int] = []
-    at = 0
+    at = start
     while at < len(log):
         entry, here = log[at], len(seqs)
         interrupted = INTERRUPTED in entry.message.metadata
-        if here < len(sent) and _same(sent[here], entry.message, interrupted=interrupted):
+        if here < len(sent) and _same(sent[here], entry.message, prints, interrupted=interrupted):
             seqs.append(entry.seq)
         elif is_spoken(entry.message) and not interrupted:
             break
         at += 1
-    return Agreement(tuple(seqs), at)
+    return Agreement(tuple(seqs), at - start)
 
 
-def _same(sent: Message, stored: Message, *, interrupted: bool) -> bool:
+def _same(sent: Message, stored: Message, prints: _Fingerprints, *, interrupted: bool) -> bool:
     if interrupted:
         text = sent.text.strip()
         return sent.role == "assistant" and bool(text) and stored.text.strip().startswith(text)
-    return is_spoken(stored) and fingerprint(sent) == fingerprint(stored)
+    return is_spoken(stored) and prints.of(sent) == prints.of(stored)
 
 
 def overlap(sent: Sequence[Message], tail: Sequence[Entry]) -> Agreement | None:
@@ -57,10 +73,13 @@ def overlap(sent: Sequence[Message], tail: Sequence[Entry]) -> Agreement | None:
     """
     if not sent:
         return None
-    first, best = fingerprint(sent[0]), None
+    prints, best = _Fingerprints(), None
+    first = prints.of(sent[0])
     for start, entry in enumerate(tail):
-        if is_spoken(entry.message) and fingerprint(entry.message) == first:
-            found = agree(sent, tail[start:])
+        if best is not None and len(tail) - start < best.messages:
+            break  # what is left is shorter
+        if is_spoken(entry.message) and prints.of(entry.message) == first:
+            found = _agree(sent, tail, start, prints)
             if best is None or found.messages >= best.messages:
                 best = Agreement(found.seqs, start + found.entries)
     return best

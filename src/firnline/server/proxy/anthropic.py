@@ -103,7 +103,7 @@ class AnthropicDialect(Dialect):
     ) -> tuple[Body, UpstreamAnswer]:
         """See `Dialect.read_answer`."""
         while True:
-            data = load_answer_body(await reply.body())
+            data = await load_answer_body(await reply.body())
             content = _content(data)
             rounds.add_usage(data.get("usage"))
             if not rounds.is_recall(_called_names(content)):
@@ -229,7 +229,7 @@ class _EventFilter:
 
     def __init__(self, rounds: UpstreamRounds, earlier: Sequence[Block]) -> None:
         self.blocks = BlockReader()
-        self._rounds, self._earlier = rounds, len(earlier)
+        self._rounds, self._visible = rounds, len(earlier)
         self._has_text = any(block.get("type") == "text" for block in earlier)
         self._last: list[tuple[Event, str]] = []
         self._indexes: dict[int, int | None] = {}
@@ -278,10 +278,9 @@ class _EventFilter:
     def _client_index(self, index: int, block: Mapping[str, Any]) -> int | None:
         """The index of a block among those that the client sees; None for a recall tool."""
         if index not in self._indexes:
-            visible = sum(place is not None for place in self._indexes.values())
-            self._indexes[index] = (
-                None if _is_recall(self._rounds, block) else self._earlier + visible
-            )
+            recalls = _is_recall(self._rounds, block)
+            self._indexes[index] = None if recalls else self._visible
+            self._visible += not recalls
         return self._indexes[index]
 
     def ending(self, answer: UpstreamAnswer) -> Iterator[str]:

@@ -13,6 +13,7 @@ from firnline.models.answers import load_body
 Event: TypeAlias = dict[str, Any]
 Block: TypeAlias = dict[str, Any]
 
+_WRITTEN_INPUT: Final = "partial_json"
 PING: Final[Event] = {"type": "ping"}
 _EMPTY: Final[Mapping[str, Mapping[str, Any]]] = {
     "text": {"text": ""},
@@ -101,14 +102,18 @@ class BlockReader:
         self.ended = False
         self.usage: dict[str, Any] = {}
         self._blocks: dict[int, Block] = {}
-        self._inputs: dict[int, str] = {}
+        self._texts: dict[tuple[int, str], list[str]] = {}
+        """What the deltas add to each field of a block, joined at the end: joining takes time."""
 
     def content(self) -> dict[int, Block]:
         """The blocks so far by their index, calls with their complete input."""
-        found = {}
-        for index, block in self._blocks.items():
-            written = self._inputs.get(index)
-            found[index] = {**block, "input": _input(written)} if written else block
+        found = {index: dict(block) for index, block in self._blocks.items()}
+        for (index, name), texts in self._texts.items():
+            block, text = found[index], "".join(texts)
+            if name == _WRITTEN_INPUT:
+                block |= {"input": _input(text)} if text else {}
+            else:
+                block[name] = str(block.get(name) or "") + text
         return found
 
     def read(self, event: Mapping[str, Any]) -> str:
@@ -119,6 +124,8 @@ class BlockReader:
             self.model = str(message.get("model") or "")
             self._add_usage(message.get("usage"))
         elif kind == "content_block_start" and isinstance(index, int):
+            if index in self._blocks:  # it begins again
+                self._texts = {key: text for key, text in self._texts.items() if key[0] != index}
             block = self._blocks[index] = dict(event.get("content_block") or {})
             return str(block.get("text") or "") if block.get("type") == "text" else ""
         elif kind == "content_block_delta" and index in self._blocks:
@@ -133,12 +140,12 @@ class BlockReader:
     def _add(self, index: int, delta: Mapping[str, Any]) -> str:
         block = self._blocks[index]
         for name, value in delta.items():
-            if name == "partial_json":
-                self._inputs[index] = self._inputs.get(index, "") + str(value)
-            elif name == "citation":
-                block["citations"] = [*(block.get("citations") or ()), value]
-            elif name != "type" and isinstance(value, str):
-                block[name] = str(block.get(name) or "") + value
+            if name == "citation":
+                if not isinstance(block.get("citations"), list):
+                    block["citations"] = list(block.get("citations") or ())
+                block["citations"].append(value)
+            elif name == _WRITTEN_INPUT or (name != "type" and isinstance(value, str)):
+                self._texts.setdefault((index, name), []).append(str(value))
         return str(delta.get("text") or "") if block.get("type") == "text" else ""
 
     def _add_usage(self, usage: object) -> None:

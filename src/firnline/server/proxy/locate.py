@@ -13,12 +13,14 @@ import secrets
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, NamedTuple
 
 from firnline.errors import ConflictError, UnknownConversation
 from firnline.log.entry import Card, Entry, Head
 from firnline.log.message import Message
 from firnline.log.regex import regex
+from firnline.log.threads import run_by_size
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
 from firnline.server.drafts import INTERRUPTED, QuestionRef, store_answer
@@ -32,8 +34,8 @@ from firnline.server.proxy.request import (
     ProxyRequest,
     extend_hash,
     fingerprint,
+    history_hashes,
     is_spoken,
-    prefix_hashes,
 )
 
 _KIND: Final = "prefix"
@@ -72,7 +74,8 @@ async def locate_conversation(request: ProxyRequest) -> LocatedRequest:
         return LocatedRequest()
     messages: Sequence[Message] = ()
     try:
-        messages = request.dialect.load_messages(request.body)
+        load = partial(request.dialect.load_messages, request.body)
+        messages = await run_by_size(request.size, load)
         for _ in range(limits.LOCATE_TRIES):
             plan = await _plan(request, messages)
             with suppress(ConflictError):  # another request appended: look again
@@ -93,12 +96,13 @@ async def locate_conversation(request: ProxyRequest) -> LocatedRequest:
 async def _plan(request: ProxyRequest, messages: Sequence[Message]) -> _Plan:
     memory, name, attempt = request.memory, request.name, request.attempt
     spoken = [message for message in messages if is_spoken(message)]
-    fingerprints = [fingerprint(message) for message in spoken]
+    name_of_history = name.conversation if name else ""
+    hashes = await run_by_size(request.size, partial(history_hashes, spoken, name_of_history))
     location = Location(
         conversation=name.conversation if name else f"chat-{secrets.token_hex(8)}",
         source=name.source if name else "new",
         named=name is not None,
-        hashes=tuple(prefix_hashes(fingerprints, name.conversation if name else "")),
+        hashes=hashes,
         key=attempt.key,
     )
     if repeated := await _find_prefix(memory, _key_hashes(location)):
@@ -115,7 +119,8 @@ async def _plan(request: ProxyRequest, messages: Sequence[Message]) -> _Plan:
             return _Plan(location, _new_messages(messages, 0))
         source = name.source if name else "prefix"
         location = replace(location, conversation=conversation, source=source, question=seq)
-        return _plan_new(request, location, messages, count, agree(spoken[count:], log), log)
+        agreed = await run_by_size(request.size, partial(agree, spoken[count:], log))
+        return _plan_new(request, location, messages, count, agreed, log)
     head = await memory.head(location.conversation) if name else None
     if head is None:
         return _Plan(location, _new_messages(messages, 0))
@@ -155,7 +160,7 @@ async def _plan_named(
     reach = len(spoken) if unanswered else limits.TAIL_ENTRIES
     tail = await request.memory.read(location.conversation, first_seq=max(head.seq - reach, 0))
     location = replace(location, question=head.seq)
-    agreed = overlap(spoken, tail)
+    agreed = await run_by_size(request.size, partial(overlap, spoken, tail))
     if agreed is not None and unanswered:
         later = tail[agreed.entries :]
         answered = request.attempt.again and len(later) == 1 and _is_complete_answer(later[0])

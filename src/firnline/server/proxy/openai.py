@@ -87,7 +87,7 @@ class OpenAIDialect(Dialect):
     ) -> tuple[Body, UpstreamAnswer]:
         """See `Dialect.read_answer`."""
         while True:
-            data = load_answer_body(await reply.body())
+            data = await load_answer_body(await reply.body())
             choices = data.get("choices")
             choice = choices[0] if isinstance(choices, list) and choices else None
             if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
@@ -225,6 +225,7 @@ class _ChunkFilter:
         self._rounds, self._with_usage = rounds, with_usage
         self._last: list[str] = []
         self._indexes: dict[int, int | None] = {}
+        self._visible = 0
 
     def read(self, data: str) -> tuple[str, str | None]:
         """The text of a chunk, and what the client gets now; the end of the answer is held back."""
@@ -287,7 +288,7 @@ class _ChunkFilter:
         """The index of a call among those that the client sees; None for a recall tool."""
         index = call.get("index", 0)
         if index not in self._indexes:
-            visible = sum(place is not None for place in self._indexes.values())
             recalls = (call.get("function") or {}).get("name") in self._rounds.tool_names
-            self._indexes[index] = None if recalls else visible
+            self._indexes[index] = None if recalls else self._visible
+            self._visible += not recalls
         return self._indexes[index]

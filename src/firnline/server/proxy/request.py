@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -18,6 +19,7 @@ from firnline.log.entry import Entry
 from firnline.log.message import Message, encode_json
 from firnline.log.regex import regex
 from firnline.log.text import Json, clean_name
+from firnline.log.threads import run_by_size
 from firnline.log.wire import load_json, tool_input
 from firnline.memory import Memory
 from firnline.server.auth import Caller, caller_of, parts_of
@@ -47,7 +49,9 @@ _RETRIES: Final = "x-stainless-retry-count"
 _RETRY_DIGITS_MAX: Final = 9
 _VENDOR: Final = regex(r"x-.+-(session|conversation|chat|thread)-id")
 _METADATA: Final = ("conversation_id", "session_id", "thread_id", "chat_id")
-_ANTHROPIC_USER: Final = regex(r".*_session_([A-Za-z0-9_-]{8,})")
+_SESSION: Final = "_session_"
+_SESSION_ID: Final = regex(r"[A-Za-z0-9_-]{8,}")
+_SESSION_ID_CHARS_MIN: Final = 8
 _SERVER_SETTINGS: Final = ("api_base", "base_url", "api_key")
 _UNSPOKEN: Final = frozenset({"system", "developer"})
 _THOUGHTS: Final = frozenset({"reasoning"})
@@ -86,6 +90,8 @@ class ProxyRequest:
     query: str
     name: ConversationName | None
     attempt: Attempt
+    size: int
+    """Bytes of the body: what a long one needs is done in threads."""
 
     @property
     def model(self) -> str:
@@ -200,6 +206,7 @@ async def parse_request(
         query=request.url.query if dialect.forwards_query else "",
         name=name,
         attempt=Attempt(request.headers.get("idempotency-key", ""), retries > 0),
+        size=len(await request.body()),
     )
 
 
@@ -212,7 +219,8 @@ def _read_count(text: str) -> int:
 
 async def read_body(request: Request) -> dict[str, Any]:
     """The request's JSON object with its messages; `InputError` if it is not one."""
-    body = load_json(await request.body())
+    sent = await request.body()
+    body = await run_by_size(len(sent), partial(load_json, sent))
     messages = body.get("messages") if isinstance(body, dict) else None
     if not isinstance(body, dict) or not isinstance(messages, list):
         raise InputError("expected a JSON object with a list of messages")
@@ -241,10 +249,16 @@ def find_conversation_name(
         for name in _METADATA:
             if found := _usable_name(metadata.get(name)):
                 return ConversationName(found, f"metadata {name}")
-        match = _ANTHROPIC_USER.fullmatch(str(metadata.get("user_id") or ""))
-        if match:
-            return ConversationName(match[1], "metadata user_id")
+        if found := _usable_name(_session_id(str(metadata.get("user_id") or ""))):
+            return ConversationName(found, "metadata user_id")
     return None
+
+
+def _session_id(user: str) -> str:
+    """The session in the user id of Claude Code: what follows the last mark and is long enough."""
+    before, mark, _ = user[:-_SESSION_ID_CHARS_MIN].rpartition(_SESSION)
+    session = user[len(before) + len(mark) :]
+    return session if mark and "\n" not in before and _SESSION_ID.fullmatch(session) else ""
 
 
 def _usable_name(name: object) -> str | None:
@@ -294,6 +308,11 @@ def prefix_hashes(fingerprints: Sequence[str], seed: str) -> list[str]:
         last = extend_hash(last, each)
         hashes.append(last)
     return hashes
+
+
+def history_hashes(messages: Iterable[Message], seed: str) -> tuple[str, ...]:
+    """The hashes of the prefixes of a history of messages."""
+    return tuple(prefix_hashes([fingerprint(message) for message in messages], seed))
 
 
 def extend_hash(prefix: str, more: str) -> str:

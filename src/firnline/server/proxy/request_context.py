@@ -8,8 +8,9 @@ for the request that says it only.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 from firnline.context.budget import Budget
 from firnline.context.context import Context, Piece
@@ -17,6 +18,7 @@ from firnline.context.tools import Tool
 from firnline.errors import BudgetError
 from firnline.log.limits import BATCH_BYTES_MAX, RECALL_TOKENS
 from firnline.log.message import Message
+from firnline.log.threads import run_by_size
 from firnline.log.tokens import TokenCounter, counter, find_model
 from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy import limits
@@ -41,7 +43,7 @@ async def build_request_context(
     tools = _recall_tools(request, conversation, tool_tokens)
     definitions = [*request.tools, *map(request.dialect.tool_definition, tools)]
     room = limits.TOOL_ROUNDS * tool_tokens if tools else 0
-    added = sum(int(count.message(message)) for message in _words_now(messages))
+    added = await run_by_size(request.size, partial(_count_words, messages, count))
     questions = [message.text for message in messages if message.role == "user"]
     try:
         context = await request.memory.context(
@@ -51,13 +53,15 @@ async def build_request_context(
             system=_join_system(messages[: _count_leading(messages)]),
             tools=definitions,
         )
-        context = _fit_to_request(context, status.location.question, messages, count)
+        fit = partial(_fit_to_request, context, status.location.question, messages, count)
+        context = await run_by_size(request.size, fit)
         digest = 0
         if context["digests"].pieces or context["important"].pieces:
             newest = await request.memory.in_force(conversation)
             digest = max((digest.version for digest in newest), default=0)
         request.parts.tokens.charge(request.caller.id, context.tokens)
-        body = request.dialect.put_messages(request.body, context.messages)
+        put = partial(request.dialect.put_messages, request.body, context.messages)
+        body = await run_by_size(max(request.size, context.tokens), put)
         degraded = "; ".join(context.degraded)
         status = replace(status, context=context, digest=digest, degraded=degraded)
     except BudgetError as error:
@@ -124,6 +128,11 @@ def _words_now(messages: Sequence[Message]) -> list[Message]:
     return [message for message in messages[first:] if not is_spoken(message)]
 
 
+def _count_words(messages: Sequence[Message], count: TokenCounter) -> int:
+    """The tokens of what the application says now."""
+    return sum(int(count.message(message)) for message in _words_now(messages))
+
+
 def _fit_to_request(
     context: Context, question: int, messages: Sequence[Message], count: TokenCounter
 ) -> Context:
@@ -132,7 +141,8 @@ def _fit_to_request(
     `ConflictError` if concurrent messages filled the window, so that its question is not in it.
     """
     own = context.up_to(question)
-    recent = [piece for piece in own["recent"].pieces if _is_valid_now(piece, messages)]
+    now = {_identity(message) for message in messages if not is_spoken(message)}
+    recent = [piece for piece in own["recent"].pieces if _is_valid_now(piece, now)]
     if not messages or messages[-1].role != "assistant":
         # A provider continues an answer at the end. One that broke off is requested again.
         while recent and _is_interrupted(recent[-1]):
@@ -144,15 +154,19 @@ def _is_interrupted(piece: Piece) -> bool:
     return piece.entry is not None and INTERRUPTED in piece.entry.message.metadata
 
 
-def _is_valid_now(piece: Piece, messages: Sequence[Message]) -> bool:
+def _is_valid_now(piece: Piece, now: Collection[tuple[str, str]]) -> bool:
     """Whether a piece is of the conversation, or said by the application in this request."""
     if piece.entry is None or is_spoken(piece.entry.message):
         return True
-    return any(_same(piece.entry.message, message) for message in messages)
+    return _identity(piece.entry.message) in now
 
 
-def _same(one: Message, other: Message) -> bool:
-    return (one.role, one.content) == (other.role, other.content)
+def _identity(message: Message) -> tuple[str, str]:
+    """Equal for messages of the same role and content."""
+    if isinstance(message.content, tuple):
+        parts = [part.fields for part in message.content]
+        return f"{message.role} in parts", json.dumps(parts, sort_keys=True)
+    return message.role, message.content or ""
 
 
 def _add_words(
@@ -164,11 +178,8 @@ def _add_words(
     else.
     """
     present = [piece.message for piece in recent]
-    missing = [
-        message
-        for message in _words_now(messages)
-        if not any(_same(message, other) for other in present)
-    ]
+    known = set(map(_identity, present))
+    missing = [message for message in _words_now(messages) if _identity(message) not in known]
     last = max((at for at, message in enumerate(messages) if is_spoken(message)), default=-1)
     late = {id(message) for message in messages[last + 1 :]}
     users = (at for at, message in enumerate(present) if message.role == "user")

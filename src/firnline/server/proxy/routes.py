@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
@@ -17,10 +16,12 @@ from starlette.responses import Response, StreamingResponse
 
 from firnline.errors import FirnlineError, NotFound
 from firnline.log.entry import Entry
+from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import counter
 from firnline.log.wire import load_anthropic
 from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing, caller_of, parts_of
+from firnline.server.bodies import encode_body, json_response
 from firnline.server.drafts import AnswerDraft
 from firnline.server.offline_model import NAME, OfflineModel
 from firnline.server.proxy.anthropic import ANTHROPIC
@@ -106,10 +107,10 @@ async def count_tokens(request: Request, memory: Reading) -> Response:  # noqa: 
     """The tokens of a request as it is sent, by our own counter."""
     body = await read_body(request)
     tools = check_tools(body.get("tools") or [])
-    sent, count = load_anthropic(body), counter(str(body.get("model") or ""))
+    count = counter(str(body.get("model") or ""))
 
     def total() -> int:
-        return int(count.sum([count.messages(sent), count.tools(tools)]))
+        return int(count.sum([count.messages(load_anthropic(body)), count.tools(tools)]))
 
     return JSONResponse({"input_tokens": await asyncio.to_thread(total)})
 
@@ -139,7 +140,7 @@ async def answer_request(
         return _stream_response(request, status, rounds, reply)
     recording = _read_and_record_answer(request, status, rounds, reply)
     body, status = await request.parts.streams.complete(recording)
-    return JSONResponse(body, headers={**_own_headers(reply.headers), **status.headers()})
+    return json_response(body, headers={**_own_headers(reply.headers), **status.headers()})
 
 
 async def send_upstream(request: ProxyRequest, status: MemoryStatus, body: Body) -> Reply:
@@ -150,7 +151,7 @@ async def send_upstream(request: ProxyRequest, status: MemoryStatus, body: Body)
     return await request.upstream.send(
         "POST",
         request.dialect.path,
-        content=json.dumps(body, ensure_ascii=False, allow_nan=False).encode(),
+        content=await run_by_size(text_size(body), partial(encode_body, body)),
         headers=request.headers,
         token=request.caller.token,
         query=request.query,
@@ -206,7 +207,7 @@ def _replay_response(request: ProxyRequest, status: MemoryStatus, answer: Entry)
     """The stored answer to the same request."""
     headers = {**status.headers(), "x-firnline-replayed": "true"}
     if not request.streams:
-        return JSONResponse(request.dialect.replay_body(answer.message), headers=headers)
+        return json_response(request.dialect.replay_body(answer.message), headers=headers)
     events = "".join(request.dialect.replay_events(answer.message, request.body))
     return Response(events, media_type=_STREAM, headers=headers)
 

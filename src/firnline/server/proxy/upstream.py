@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final, Protocol
 
 import httpx2
 
 from firnline.errors import ModelError, ModelTimeout
 from firnline.log.regex import regex
+from firnline.log.threads import run_by_size
 from firnline.models.answers import load_body
 from firnline.models.events import read_events
 from firnline.server.proxy import limits
@@ -144,9 +146,9 @@ class _HttpReply:
             await self._response.aclose()
 
 
-def load_answer_body(body: bytes) -> dict[str, Any]:
+async def load_answer_body(body: bytes) -> dict[str, Any]:
     """The JSON object of an answer; `ModelError` if it is not one."""
-    data = load_body(body)
+    data = await run_by_size(len(body), partial(load_body, body))
     if not isinstance(data, dict):
         raise ModelError("the answer of the upstream endpoint is not JSON", code="not_json")
     return data

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastapi import Request, Response
 
 from firnline.context.budget import Budget, as_budget
 from firnline.errors import InputError
+from firnline.log.threads import run_by_size
 from firnline.log.tokens import DEFAULT_MODEL, is_known_model
 from firnline.server.auth import Reading, charge, may_write, parts_of
 from firnline.server.bodies import json_response, require_head
@@ -39,7 +42,8 @@ async def build_context(
         fold=body.fold and may_write(request),
     )
     charge(request, context.tokens)
-    return json_response(responses.context(context, body.format))
+    write = partial(responses.context, context, body.format)
+    return json_response(await run_by_size(context.tokens, write))
 
 
 def budget_of(parts: Parts, given: requests.BudgetLike | None) -> Budget:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from typing import Annotated, Final, Literal
 
 from fastapi import Path, Query, Request, Response
@@ -10,6 +12,7 @@ from firnline.client.paths import conversation_path
 from firnline.client.wire import encode_entry
 from firnline.errors import NotFound
 from firnline.log.message import Message
+from firnline.log.threads import run_by_size, text_size
 from firnline.server.auth import Reading, Writing, charge
 from firnline.server.bodies import etag_response, json_response, require_head
 from firnline.server.rest import paging, responses, schemas
@@ -95,11 +98,14 @@ async def append_messages(
 
     All of them are stored or none; they are on disk before the response is sent.
     """
+    items = [
+        (each.message, each.metadata) if isinstance(each, TimedMessage) else each
+        for each in body.messages
+    ]
+    size = text_size(items)
+    messages = await run_by_size(size, partial(_messages_of, body.messages))
     appended = await memory.append(
-        conversation,
-        [message_of(item) for item in body.messages],
-        expected_seq=body.expected_seq,
-        idempotency_key=idempotency_key,
+        conversation, messages, expected_seq=body.expected_seq, idempotency_key=idempotency_key
     )
     headers = {"location": f"{conversation_path(conversation)}/messages/{appended.seq}"}
     if appended.replayed:
@@ -107,11 +113,15 @@ async def append_messages(
     else:
         charge(request, sum(entry.tokens for entry in appended))
     stored = {
-        "data": responses.entries(appended),
+        "data": await run_by_size(size, partial(responses.entries, appended)),
         "seq": appended.seq,
         "replayed": appended.replayed,
     }
     return json_response(stored, 200 if appended.replayed else 201, headers)
+
+
+def _messages_of(items: Iterable[Item]) -> list[Message]:
+    return [message_of(item) for item in items]
 
 
 def message_of(item: Item) -> Message:

@@ -21,7 +21,7 @@ from pydantic import (
 from firnline.language.dates import DATE_CHARS_MAX
 from firnline.log import limits
 from firnline.log.message import ROLES, Role
-from firnline.server.rest.validation import check_budget, check_not_blank, read_time
+from firnline.server.rest.validation import RequestBody, check_budget, check_not_blank, read_time
 from firnline.store.rows import SEQ_MAX
 
 TOKENS_MAX: Final = 100_000_000
@@ -62,12 +62,6 @@ IdempotencyKey = Annotated[
         examples=["order-4711-confirm"],
     ),
 ]
-
-
-class RequestBody(BaseModel):
-    """A request body: strict types, unknown fields are errors."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 # -- messages ---------------------------------------------------------------------------------
@@ -147,6 +141,7 @@ class AppendRequest(RequestBody):
     messages: list[Item] = Field(
         min_length=1,
         max_length=limits.BATCH_MESSAGES_MAX,
+        fail_fast=True,
         description="In the OpenAI format; or objects with `message`, `created_at` and `metadata`.",
     )
     expected_seq: Seq | None = Field(

@@ -19,6 +19,8 @@ from firnline.log.message import format_time
 from firnline.server.bodies import make_cursor
 from firnline.server.rest import schemas
 
+_STORED_JSON: Final = frozenset({"metadata", "data", "receipt"})
+"""Fields that are JSON already, of any size."""
 _SCORE_MIN: Final = 0.005  # less would be printed as 0.00
 
 
@@ -40,9 +42,13 @@ def plain(value: Any) -> Any:
 def fill(model: type[BaseModel], value: object, /, **own: Any) -> dict[str, Any]:
     """The JSON of a schema: `own` fields as they are, the rest from the value's attributes."""
     return {
-        name: own[name] if name in own else plain(getattr(value, name))
+        name: own[name] if name in own else _field(name, getattr(value, name))
         for name in model.model_fields
     }
+
+
+def _field(name: str, value: Any) -> Any:
+    return value if name in _STORED_JSON and isinstance(value, dict) else plain(value)
 
 
 def head(one: Head) -> dict[str, Any]:

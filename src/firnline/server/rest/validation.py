@@ -1,11 +1,19 @@
-"""Validators of request bodies with error messages that help."""
+"""What all request bodies share, and validators with error messages that help."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
-from pydantic import ValidationError, ValidatorFunctionWrapHandler
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from firnline.errors import InputError
@@ -15,6 +23,20 @@ BUDGET_HELP: Final = (
     'a budget must be a number of tokens, a model\'s name such as "gpt-4o",'
     ' or {"window_tokens": 8000, "reserve_tokens": 1000}'
 )
+
+_UNKNOWN_MAX: Final = 20
+_NAME_SHOWN: Final = 40
+
+
+class RequestBody(BaseModel):
+    """A request body: strict types, unknown fields are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def __check_fields(cls, given: Any) -> Any:
+        return _check_fields(given, cls.model_fields)
 
 
 def read_time(value: object) -> object:
@@ -27,6 +49,17 @@ def read_time(value: object) -> object:
         return parse_time(value)
     except (ValueError, InputError):
         raise ValueError("expected a time with a time zone, such as 2026-03-04T10:15:00Z") from None
+
+
+def _check_fields(given: Any, known: Collection[str]) -> Any:
+    """Report many unknown fields as one error."""
+    if not isinstance(given, dict) or len(given) <= len(known) + _UNKNOWN_MAX:
+        return given
+    unknown = [name[:_NAME_SHOWN] for name in islice(given, len(known) + _UNKNOWN_MAX)]
+    unknown = [name for name in unknown if name not in known][:_UNKNOWN_MAX]
+    facts = {"number": f"{len(given):,}", "names": ", ".join(unknown)}
+    text = "{number} fields, most of them unknown, such as {names}; remove them"
+    raise PydanticCustomError("extra_forbidden", text, facts)
 
 
 def check_not_blank(given: Any) -> Any:

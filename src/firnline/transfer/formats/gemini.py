@@ -36,7 +36,7 @@ _BLOCKS: Final = regex(r"p|div|br|li|ul|ol|pre|blockquote|h[1-6]")
 _ROWS: Final = ("tr", "table")
 _CELLS: Final = ("td", "th")
 _BLANKS: Final = regex(r"\s+")
-_BREAKS: Final = regex(r"[ \t]*\n\s*\n?")
+_BREAKS: Final = regex(r"(?<![ \t])[ \t]*\n\s*")
 
 
 def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:

@@ -1,0 +1,181 @@
+"""No request holds up the server's event loop: long work runs in threads, and in linear time."""
+
+import json
+import os
+from functools import cache
+
+import httpx2
+import pytest
+
+from firnline.context.marks import RECALLED_START
+from firnline.testing import ModelServer
+from support.live_server import running
+from support.loop_watch import watched
+
+MODEL = "gpt-4o-mini"
+SIZE = 6_000_000 if "FIRNLINE_TORTURE" in os.environ else 1_500_000
+"""About how many bytes a request has; the server's limit is 8 MiB."""
+SECONDS = 0.2 if "FIRNLINE_TORTURE" in os.environ else 0.1
+"""The longest step of the loop, in CPU time: a busy machine makes it slower, but not much."""
+SENTENCE = "I live in Porto and prefer tea over coffee since 12 March 2024. "
+PROSE = SENTENCE * (SIZE // len(SENTENCE))
+PLAIN = SENTENCE.replace(" ", "-", 9)  # few words: the model's server sends each in its own event
+ANSWER = PLAIN * (1_000_000 // len(PLAIN))
+C = "/api/v1/conversations/long"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    store = f"sqlite:///{tmp_path_factory.mktemp('loop')}/log.db"
+    with ModelServer(model=MODEL, window_tokens=10**9) as model:
+        model.answer = lambda request: ANSWER if "at length" in str(request)[-4_000:] else "Yes."
+        with running(store=store, upstream=model.url, anthropic=model.url, worker=False) as server:
+            said = {"messages": [{"role": "user", "content": "I live in Porto."}]}
+            httpx2.post(f"{server.url}{C}/messages", json=said)
+            yield server
+
+
+def chat(text, **more):
+    return {"model": MODEL, "messages": [{"role": "user", "content": text}], **more}
+
+
+def claude(text, **more):
+    return {**chat(text, **more), "max_tokens": 100}
+
+
+def append(*messages):
+    return {"messages": list(messages)}
+
+
+def many(number, text):
+    return [f"{text} {i}" for i in range(number)]
+
+
+RECALLED = f"{RECALLED_START}\n" * (400_000 // len(RECALLED_START))
+REQUESTS = {
+    "prose": ("POST", f"{C}/messages", lambda: append({"role": "user", "content": PROSE})),
+    "one word": ("POST", f"{C}/messages", lambda: append({"role": "user", "content": "a" * SIZE})),
+    "recalled": ("POST", f"{C}/messages", lambda: append({"role": "user", "content": RECALLED})),
+    "halves": (
+        "POST",
+        f"{C}/messages",
+        lambda: append({"role": "user", "content": "\ud800" * (SIZE // 6)}),
+    ),
+    "many messages": (
+        "POST",
+        f"{C}/messages",
+        lambda: append(*({"role": "user", "content": text} for text in many(5_000, SENTENCE * 4))),
+    ),
+    "small values": (
+        "POST",
+        f"{C}/messages",
+        lambda: append({"role": "user", "content": "x", "extra": [[1]] * (SIZE // 6)}),
+    ),
+    "unknown fields": (
+        "POST",
+        f"{C}/messages",
+        lambda: {**append({"role": "user"}), **dict.fromkeys(many(SIZE // 12, "f"), 1)},
+    ),
+    "malformed": ("POST", f"{C}/messages", lambda: append(*[{"message": {}, "x": 1}] * 9_999)),
+    "important": (
+        "POST",
+        f"{C}/important",
+        lambda: {"important_data": {"user_preferences": dict.fromkeys(many(30_000, "a"), "b")}},
+    ),
+    "one preference": (
+        "POST",
+        f"{C}/important",
+        lambda: {
+            "important_data": {
+                "user_preferences": {f"a{' ' * (i % 60)}{'_' * (i // 60)}": i for i in range(4_000)}
+            }
+        },
+    ),
+    "facts": (
+        "POST",
+        f"{C}/important",
+        lambda: {"important_data": {"important_facts": many(25_000, "A fact")}},
+    ),
+    "context": (
+        "POST",
+        f"{C}/context",
+        lambda: {"budget": 8_000, "system": PROSE, "question": "tea? " * 2_000},
+    ),
+    "tools": (
+        "POST",
+        f"{C}/context",
+        lambda: {"budget": 10**7, "tools": [{"type": "function", "x": PROSE[:20_000]}] * 50},
+    ),
+    "large context": ("POST", f"{C}/context", lambda: {"budget": 10**7}),
+    "metadata": ("PATCH", C, lambda: {"metadata": dict.fromkeys(many(50_000, "name"), 1)}),
+    "project": (
+        "PUT",
+        "/api/v1/projects/p",
+        lambda: {"metadata": dict.fromkeys(many(50_000, "name"), 1)},
+    ),
+    "read": ("GET", f"{C}/messages?limit=1000", lambda: None),
+    "search": ("POST", f"{C}/search", lambda: {"query": "tea " * 2_000}),
+    "chat": ("POST", "/v1/chat/completions", lambda: chat(PROSE)),
+    "long answer": ("POST", "/v1/chat/completions", lambda: chat("at length")),
+    "long stream": ("POST", "/v1/chat/completions", lambda: chat("at length!", stream=True)),
+    "a long history": (
+        "POST",
+        "/v1/chat/completions",
+        lambda: {**chat(""), "messages": [{"role": "user", "content": "hi"}] * 5_000},
+    ),
+    "system messages": (
+        "POST",
+        "/v1/chat/completions",
+        lambda: {
+            **chat(""),
+            "messages": [
+                {"role": role, "content": text}
+                for role in ("system", "user", "system")
+                for text in (many(2_000, "rule") if role == "system" else ["x"])
+            ],
+        },
+    ),
+    "claude": ("POST", "/v1/messages", lambda: claude(PROSE)),
+    "claude's user": (
+        "POST",
+        "/v1/messages",
+        lambda: claude("x", metadata={"user_id": "_session_" * 20_000 + "!"}),
+    ),
+    "claude's long answer": ("POST", "/v1/messages", lambda: claude("at length")),
+    "claude's long stream": ("POST", "/v1/messages", lambda: claude("at length!", stream=True)),
+    "claude's blocks": (
+        "POST",
+        "/v1/messages",
+        lambda: claude([{"type": "text", "text": text} for text in many(10_000, "x")]),
+    ),
+    "claude's count": ("POST", "/v1/messages/count_tokens", lambda: claude(PROSE)),
+    "turn": ("POST", f"{C}/turns", lambda: {"message": PROSE[:1_000_000], "budget": 10**7}),
+    "import": (
+        "POST",
+        "/api/v1/import",
+        lambda: "\n".join(json.dumps(chat(text)) for text in many(1_000, SENTENCE)),
+    ),
+}
+
+
+@cache
+def body(name):
+    made = REQUESTS[name][2]()
+    return made.encode() if isinstance(made, str) else json.dumps(made).encode()
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_request_does_not_hold_up_the_loop(server, name):
+    method, path, _ = REQUESTS[name]
+    kind = "application/octet-stream" if name == "import" else "application/json"
+    with watched(server.loop) as watch:
+        answer = httpx2.request(
+            method,
+            f"{server.url}{path}",
+            content=None if method == "GET" else body(name),
+            headers={"content-type": kind},
+            timeout=120,
+        )
+    assert answer.status_code < 500, answer.text[:500]
+    assert answer.status_code < 300 or len(answer.content) < 5_000
+    assert watch.longest < SECONDS, watch.report()
