@@ -15,7 +15,7 @@ from support.loop_watch import watched
 MODEL = "gpt-4o-mini"
 SIZE = 6_000_000 if "FIRNLINE_TORTURE" in os.environ else 1_500_000
 """About how many bytes a request has; the server's limit is 8 MiB."""
-SECONDS = 0.2 if "FIRNLINE_TORTURE" in os.environ else 0.1
+SECONDS = 0.25  # of processor time; 0.1 on an idle machine, more where caches are shared
 """The longest step of the loop, in CPU time: a busy machine makes it slower, but not much."""
 SENTENCE = "I live in Porto and prefer tea over coffee since 12 March 2024. "
 PROSE = SENTENCE * (SIZE // len(SENTENCE))
