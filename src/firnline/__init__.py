@@ -9,7 +9,7 @@ from firnline.engine.stats import Stats
 from firnline.engine.turn import Turn
 from firnline.errors import BudgetError, FirnlineError, ModelError
 from firnline.log.chain import Verification
-from firnline.log.entry import Appended, Digest, Entry, Erased, Head, Hit, Project
+from firnline.log.entry import Appended, Digest, Entry, Erased, Head, Hit, Hits, Project
 from firnline.log.message import Message, Part, ToolCall
 from firnline.log.tokens import TokenCount, count_tokens
 from firnline.memory import Memory
@@ -28,6 +28,7 @@ __all__ = [
     "FirnlineError",
     "Head",
     "Hit",
+    "Hits",
     "Memory",
     "Message",
     "ModelError",

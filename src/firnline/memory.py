@@ -67,7 +67,7 @@ from firnline.log.entry import (
     Entry,
     Erased,
     Head,
-    Hit,
+    Hits,
     Idempotency,
     Key,
     Project,
@@ -246,14 +246,14 @@ class Memory:
     async def branch(self, conversation: str, seq: int, name: str) -> Head:
         """Copy the entries 0 to `seq` into a new conversation `name`.
 
-        Times, token counts, pins, project, strategy, metadata and the digests of these entries are
-        copied, too; the metadata gets ``branch``: the source and the entry. Later changes to one
-        do not affect the other. Repeating the call changes nothing, and finishes after a crash;
-        `ConflictError` if `name` is another conversation.
+        Times, token counts, pins, project, strategy, metadata, and the digests and vectors of these
+        entries are copied, too; the metadata gets ``branch``: the source and the entry. Later
+        changes to one do not affect the other. Repeating the call changes nothing, and finishes
+        after a crash; `ConflictError` if `name` is another conversation.
         """
-        key = self._key(name)
-        head = await branch_conversation(self._store, self._key(conversation), seq, key)
-        await self._engine.on_branch(key)
+        source, key = self._key(conversation), self._key(name)
+        head = await branch_conversation(self._store, source, seq, key)
+        await self._engine.on_branch(source, seq, key)
         return await self._store.head(key) or head
 
     async def save_project(self, project: Project) -> None:
@@ -664,12 +664,13 @@ class Memory:
         limit: int | None = None,
         tokens: int | None = None,
         **filters: Unpack[Filters],
-    ) -> list[Hit]:
+    ) -> Hits:
         """Old entries that fit `query`, best first; None searches every conversation.
 
         Words, meaning (with an embedder), dates and neighboring entries count together. Returns at
         most `limit` entries (default 10), or with `tokens` as many as fit into that many tokens,
-        each with its speaker's name. See `Filters` for the rest.
+        each with its speaker's name. A message that branches share is found once (`Hit.also_in`);
+        `degraded` says if some could not be searched by meaning. See `Filters` for the rest.
         """
         if limit is None and tokens is None:
             limit = _RECALL_LIMIT

@@ -28,6 +28,7 @@ from firnline.log.entry import (
     Record,
     Scope,
     Topic,
+    UsedKey,
 )
 from firnline.log.message import Message
 from firnline.log.text import Json
@@ -299,6 +300,16 @@ class Store(Protocol):
         """
         ...
 
+    async def used_keys(self, key: Key, *, after: str = "", limit: int = 100) -> list[UsedKey]:
+        """Return the idempotency keys of a conversation in byte order, those after `after`."""
+        ...
+
+    async def put_used_keys(self, key: Key, used: Sequence[UsedKey]) -> None:
+        """Write idempotency keys unchanged: migration. Those that are known already are kept.
+
+        `InputError` if entries of a key do not exist.
+        """
+
     async def read(
         self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
     ) -> list[Entry]:
@@ -352,10 +363,13 @@ class Store(Protocol):
         project: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
+        created_at: datetime | None = None,
         known: Head | None = None,
     ) -> Head:
         """Set the values that are not None; creates the conversation if it does not exist.
 
+        `created_at` is for a conversation that was created elsewhere: import and migration. Without
+        entries, it is also when the conversation was updated.
         `known` is the head that the caller has read. If the conversation was described again,
         erased or recreated since, `ConflictError` is raised and nothing is set or created.
         """
@@ -546,13 +560,16 @@ class Store(Protocol):
 
     # -- cards: data of edges next to the log -------------------------------------------------
 
-    async def put_cards(self, cards: Sequence[Card], *, absent: bool = False) -> int:
+    async def put_cards(
+        self, cards: Sequence[Card], *, absent: bool = False, keep_times: bool = False
+    ) -> int:
         """Write cards in one transaction, all or none; returns how many were written.
 
         A card of the same tenant, kind and name is replaced, or kept if `absent` is set. A card of
         a conversation that does not exist is not written, so nothing of an erased conversation
-        comes back. `updated_at` is ignored: the store sets its own time. Kinds and names follow
-        the rules of conversation names; a body has up to `limits.CARD_BYTES_MAX` bytes.
+        comes back. The store sets `updated_at`, unless `keep_times` is set: migration. Kinds and
+        names follow the rules of conversation names; a body has up to `limits.CARD_BYTES_MAX`
+        bytes.
         """
         ...
 

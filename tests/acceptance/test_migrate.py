@@ -1,10 +1,14 @@
 """Migrating a store to another: all data of every tenant, and nothing twice."""
 
 import asyncio
+import hashlib
 import json
 import signal
 import sys
-from datetime import timedelta
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -66,6 +70,133 @@ async def everything(url, tenant, folder):
             for card in await memory.store.cards(kind)
         ]
         return file.read_bytes(), cards
+
+
+LONG_AGO = datetime(2001, 2, 3, 4, 5, 6, 789012, tzinfo=UTC)
+LATER = LONG_AGO + timedelta(days=9_000)
+
+
+async def live_through_much(memory):
+    """Everything that a store can hold and a caller can see, at times long ago."""
+    store, tenant = memory.store, memory.tenant
+    await fill(memory, 7)
+    await memory.describe("empty", metadata={"no": "messages"})
+    await memory.append("old", Message.user("first", created_at=LONG_AGO))
+    for number in range(3):
+        said = [Message.user(f"apartment {number}", name="Ana"), Message.assistant("noted")]
+        await memory.append("old", said, idempotency_key=f"k/{number} ü")
+    await memory.branch("old", 3, "old, branch")
+    lease = await store.lease(Key(tenant, "old"), "w", 30)
+    begun = await store.begin_digest(lease, Digest(version=0, base=None, first_seq=0, last_seq=2))
+    await store.finish_digest(lease, replace(begun, status="completed", text="Apartments."))
+    await store.undo_digest(lease, begun.version)
+    again = await store.begin_digest(lease, Digest(version=0, base=None, first_seq=0, last_seq=3))
+    await store.finish_digest(lease, replace(again, status="failed", error="no"))
+    await store.release(lease)
+    await store.mark_pending(Key(tenant, "old"), LONG_AGO)
+    await store.mark_pending(Key(tenant, "a"), LONG_AGO + timedelta(days=1))
+    await store.put_cards([Card(tenant=tenant, kind="job", name="x", body=b"1")])
+
+
+async def all_that_is_readable(memory):
+    """The answers of every call that reads, by call."""
+    found = {
+        "projects": await memory.projects(),
+        "due": await memory.due(until=utc_now() + timedelta(days=1)),
+        "pending": (await memory.pending()).conversations,
+        "recall": [(h.conversation, h.entry) for h in await memory.recall(None, "apartments snow")],
+    }
+    for kind in await memory.store.kinds():
+        found["cards", kind] = await memory.store.cards(kind)
+    for head in await memory.conversations():
+        name = head.conversation
+        entries = await memory.read(name)
+        key = Key(memory.tenant, name)
+        found |= {
+            (name, "head"): head,
+            (name, "same"): await memory.head(name),
+            (name, "entries"): entries,
+            (name, "pinned"): await memory.pinned(name),
+            (name, "dated"): await memory.dated(name, LONG_AGO, LATER + timedelta(days=1)),
+            (name, "newest"): await memory.newest(name, tokens=20),
+            (name, "tokens"): await memory.tokens_between(name, 1, 3),
+            (name, "digests"): await memory.digests(name),
+            (name, "in force"): await memory.in_force(name),
+            (name, "state"): await memory.state(name),
+            (name, "lineage"): await memory.lineage(name),
+            (name, "strategy"): (await memory.strategy(name)).to_json(),
+            (name, "topics"): await memory.store.topics(key) if name == "a" else None,
+            (name, "members"): await memory.store.members(key, 0),
+            (name, "keys"): await memory.store.used_keys(key),
+            (name, "verified"): await memory.verify(name),
+            (name, "stats"): await memory.stats(name),
+        }
+    return found
+
+
+@pytest.mark.promise("round-trip")
+async def test_nothing_that_can_be_read_changes_on_the_way_through_all_stores(
+    tmp_path, postgres, mongo
+):
+    urls = [f"sqlite:///{tmp_path}/1.db", postgres.url, mongo.url, f"sqlite:///{tmp_path}/2.db"]
+    stores = [RamStore(), *map(open_store, urls), RamStore()]
+    async with AsyncExitStack() as opened:
+        memories = [Memory(s, tenant="acme", worker=False, embedder=None, clock=lambda: LATER)
+                    for s in stores]  # fmt: skip
+        for memory in memories:
+            await opened.enter_async_context(memory)
+        await live_through_much(memories[0])
+        before = await all_that_is_readable(memories[0])
+        assert before["old", "head"].created_at == LONG_AGO
+        assert [key.conversation for key in before["due"]] == ["old", "a"]
+        assert len(before["old", "keys"]) == 3
+        assert before["a", "head"].archived == 5
+        for source, target in pairwise(stores):
+            done = await move(source, target)
+            assert done.added == done.entries == 32
+        for memory in memories[1:]:
+            now = await all_that_is_readable(memory)
+            assert now.keys() == before.keys()
+            assert not [what for what in now if now[what] != before[what]]
+            said = [Message.user("apartment 1", name="Ana"), Message.assistant("noted")]
+            again = await memory.append("old", said, idempotency_key="k/1 ü")
+            assert (again.replayed, [entry.seq for entry in again]) == (True, [3, 4])
+            assert (await memory.branch("old", 3, "old, branch")).entries == 4
+
+
+@pytest.mark.promise("round-trip")
+async def test_an_export_keeps_when_a_conversation_was_created(url, tmp_path):
+    file = tmp_path / "all.jsonl"
+    source = RamStore(clock=lambda: LONG_AGO)
+    async with Memory(source, worker=False, clock=lambda: LATER) as memory:
+        await memory.describe("described first", project="p")
+        await memory.append("described first", [Message.user("a"), Message.user("b")])
+        await memory.describe("empty", metadata={"a": 1})
+        heads = await memory.conversations()
+        assert [head.created_at for head in heads] == [LONG_AGO, LONG_AGO]
+        await memory.export(file)
+    async with Memory.open(url, worker=False) as memory:
+        await memory.import_(file)
+        assert await memory.conversations() == heads
+        await memory.import_(file)
+        assert await memory.conversations() == heads
+
+
+async def test_an_export_of_an_older_firnline_is_imported(tmp_path):
+    """Its conversations have no time of their own: the first message's is taken."""
+    file = tmp_path / "all.jsonl"
+    async with Memory.open("memory:", worker=False) as memory:
+        await memory.append("a", Message.user("a", created_at=LONG_AGO))
+        await memory.export(file)
+    *lines, manifest = file.read_bytes().splitlines(keepends=True)
+    created = b',"created_at":"2001-02-03T04:05:06.789012Z","project"'
+    older = b"".join(lines).replace(created, b',"project"')
+    assert older != b"".join(lines)
+    known = json.loads(manifest)["manifest"]["sha256"].encode()
+    file.write_bytes(older + manifest.replace(known, hashlib.sha256(older).hexdigest().encode()))
+    async with Memory.open("memory:", worker=False) as memory:
+        await memory.import_(file)
+        assert (await memory.head("a")).created_at == LONG_AGO
 
 
 async def moved(source, target, **options):

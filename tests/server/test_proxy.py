@@ -21,6 +21,7 @@ from firnline import Message, Part, ToolCall
 from firnline.errors import StoreFull
 from firnline.log.entry import Entry, EntryDraft, Key, genesis, next_hash
 from firnline.log.message import encode
+from firnline.recall.passages import model_key
 from firnline.server import drafts
 from firnline.server.drafts import interrupted
 from firnline.server.proxy.align import agree, overlap
@@ -328,6 +329,23 @@ def test_an_edited_question_and_a_regenerated_answer_become_branches(model):
             raw = sdk.chat.completions.with_raw_response.create(model=MODEL, messages=longer)
             assert raw.headers["x-firnline-conversation"] == conversation
         assert len(heads(server)) == 3
+
+
+def test_a_new_branch_is_searched_by_meaning_at_once(model):
+    with running(upstream=model.url, embedder="words") as server:
+        sdk = client(server.url)
+        history = history_of(sdk, "We rented a car in Lisbon.", "Thank you.", "Good night.")
+        (original,) = heads(server)
+        memory = server.memory()
+        server.run(memory.embed(original))
+        edited = [*history[:-2], {"role": "user", "content": "Good morning."}]
+        raw = sdk.chat.completions.with_raw_response.create(model=MODEL, messages=edited)
+        branch = raw.headers["x-firnline-conversation"]
+        name = model_key("words-1", 256)
+        found = memory.store.vectors(Key(memory.tenant, branch), name, 0, 99)
+        assert branch != original
+        embedded = {vector.seq for vector in server.run(found)}
+        assert {0, 1, 2, 3} <= embedded
 
 
 def test_two_people_who_begin_alike_do_not_share_a_conversation(model):

@@ -14,7 +14,7 @@ from firnline.log.entry import Card, genesis
 from firnline.store import SqliteStore
 from firnline.store.sqlite import migrate
 from firnline.store.sqlite.connection import PRAGMAS, DatabaseFile, connect
-from firnline.testing.drafts import KEY
+from firnline.testing.drafts import KEY, drafts
 
 pytestmark = pytest.mark.promise("typed-failure")
 
@@ -62,6 +62,29 @@ async def test_a_store_of_an_older_firnline_is_brought_up_to_date(tmp_path):
     await store.close()
     with closing(apsw.Connection(str(path))) as look:
         assert look.execute("PRAGMA user_version").get == max(migrate.shipped_migrations())
+
+
+async def test_words_of_an_older_store_are_indexed_again(tmp_path):
+    """Its index has other terms: a reader reads the log instead, a writer rebuilds the index."""
+    path = tmp_path / "x.db"
+    store = SqliteStore(path)
+    await store.open()
+    await store.append(KEY, drafts(["organized files", "find_order", "東京都", "no"]))
+    await store.close()
+    older = migrate.shipped_migrations()[2].partition("CREATE VIRTUAL TABLE search")[2]
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute(
+            "DROP TABLE term; DROP TABLE search; CREATE VIRTUAL TABLE search"
+            + older.partition("ALTER TABLE")[0]
+        )
+        connection.execute("INSERT INTO search (rowid, terms) SELECT id, 'organized' FROM entry")
+        connection.execute("UPDATE conversation SET indexed = next_seq; PRAGMA user_version = 6")
+    for read_only in (True, False, True):
+        store = SqliteStore(path, read_only=read_only)
+        await store.open()
+        for query, seq in (("organize", 0), ("orders", 1), ("find_order", 1), ("東京", 2)):
+            assert [hit.seq for hit in await store.search(KEY.tenant, query)] == [seq]
+        await store.close()
 
 
 def test_each_is_applied_once_and_in_one_transaction(tmp_path):

@@ -32,7 +32,7 @@ from typing import Any, Final
 import apsw
 import numpy as np
 
-from firnline.language.terms import fact_terms, index_terms, query_terms, searchable_text
+from firnline.language.terms import entry_terms, fact_terms, search_terms
 from firnline.log.entry import Entry
 from firnline.log.message import Message
 from firnline.log.tokens import counter
@@ -104,11 +104,11 @@ def index_of(entries: Sequence[Entry]) -> apsw.Connection:
     """The entries by their words, those of the entry before, and facts, as the store has them."""
     index = apsw.Connection(":memory:")
     index.execute(
-        "CREATE VIRTUAL TABLE f USING fts5(terms, before, facts, tokenize='porter ascii')"
+        "CREATE VIRTUAL TABLE f USING fts5(terms, before, facts, tokenize=\"ascii tokenchars '_'\")"
     )
     before = ""
     for entry in entries:
-        terms = " ".join(index_terms(searchable_text(entry.message)))
+        terms = " ".join(entry_terms(entry.message))
         row = (entry.seq, terms, before, " ".join(fact_terms(entry.message)))
         index.execute("INSERT INTO f (rowid, terms, before, facts) VALUES (?, ?, ?, ?)", row)
         before = terms
@@ -117,7 +117,7 @@ def index_of(entries: Sequence[Entry]) -> apsw.Connection:
 
 def matches_of(index: apsw.Connection, query: str) -> dict[int, float]:
     """What the index finds for a query: what has its words first, then who and when it names."""
-    words = " OR ".join('"' + " ".join(term) + '"' for term in query_terms(query))
+    words = " OR ".join(f'"{term}"' for term in search_terms(query))
     if not words:
         return {}
     found: dict[int, float] = {}

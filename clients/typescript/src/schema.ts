@@ -1538,11 +1538,15 @@ export interface components {
             parts: {
                 [key: string]: number;
             };
+            /** @description Other conversations with this message at this number: branches. */
+            also_in: string[];
             explanation: string;
         };
         /** @description The entries that were found, best first. */
         Hits: {
             data: components["schemas"]["Hit"][];
+            /** @description Why entries may be missing: their vectors are not created yet. Usually empty. */
+            degraded: string[];
         };
         /** @description How often something was found that could not be imported as it is. */
         ImportNote: {

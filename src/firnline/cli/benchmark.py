@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import hashlib
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +24,7 @@ from firnline.errors import InputError
 from firnline.memory import Memory
 from firnline.protocols import Embedder
 from firnline.store.files import atomic_write, local_path
+from firnline.store.scratch import ScratchFolder
 
 _TOKENS: Final = "500,1000,2000,4000"
 _WAYS: Final[dict[str, tuple[AskMode, ...]]] = {
@@ -82,8 +82,8 @@ def _store_url(url: str | None) -> Iterator[str]:
     if url is not None:
         yield url
         return
-    with tempfile.TemporaryDirectory(prefix="firnline-bench-") as folder:
-        yield f"sqlite:///{Path(folder) / 'bench.db'}"
+    with ScratchFolder() as folder:
+        yield f"sqlite:///{folder / 'bench.db'}"
 
 
 async def _run(

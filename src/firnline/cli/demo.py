@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import tempfile
 from pathlib import Path
 from textwrap import indent
 from typing import Final
@@ -16,14 +15,15 @@ from firnline import Memory, count_tokens
 from firnline.digest.receipt import describe
 from firnline.errors import StoreCorrupt
 from firnline.server.sample import CONVERSATION, SAMPLE, SMALL_TALK
+from firnline.store.scratch import ScratchFolder
 
 BUDGET: Final = 800
 
 
 async def main() -> None:
     """Run the demo."""
-    with tempfile.TemporaryDirectory(prefix="firnline-demo-") as folder:
-        original, copy = Path(folder) / "support.db", Path(folder) / "copy.db"
+    with ScratchFolder() as folder:
+        original, copy = folder / "support.db", folder / "copy.db"
         async with Memory.open(f"sqlite:///{original}") as memory:
             await _append(memory)
             await _read(memory)

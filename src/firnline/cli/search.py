@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from datetime import datetime, tzinfo
 from typing import Final
 
@@ -22,7 +23,7 @@ from firnline.engine.recall import Filters
 from firnline.errors import InputError
 from firnline.language.calendar import make_frame
 from firnline.language.dates import Interval, interval
-from firnline.log.entry import Entry, Hit
+from firnline.log.entry import Entry, Hit, Hits
 from firnline.log.message import utc_now
 from firnline.sync import Memory
 from firnline.topics import TopicStats
@@ -40,7 +41,7 @@ ROLES: Final = ("user", "assistant", "system", "developer", "tool")
 def _search(options: argparse.Namespace) -> None:
     filters, zone = _filters(options), _zone(options.zone)
 
-    async def work(memory: asynchronous.Memory) -> list[Hit]:
+    async def work(memory: asynchronous.Memory) -> Hits:
         if options.conversation is not None:
             await existing_head_async(memory, options.conversation)
         words, most = " ".join(options.query), {"limit": options.limit, "tokens": options.tokens}
@@ -51,13 +52,21 @@ def _search(options: argparse.Namespace) -> None:
     for hit in hits:
         if options.json:
             about = {"conversation": hit.conversation, "score": hit.score, "parts": dict(hit.parts)}
-            print_json({**about, **entry_json(hit.entry)})
+            print_json({**about, "also_in": hit.also_in, **entry_json(hit.entry)})
         else:
-            print(_line(hit.conversation, hit.entry, zone))
-            if options.explain:
-                print(f"     {_score_text(hit)}")
+            _print_hit(hit, zone, explain=options.explain)
     if not hits and not options.json:
         print("Nothing found.")
+    for why in hits.degraded:
+        print(f"({why})", file=sys.stderr)
+
+
+def _print_hit(hit: Hit, zone: tzinfo, *, explain: bool) -> None:
+    print(_line(hit.conversation, hit.entry, zone))
+    if hit.also_in:
+        print(f"     also in {plain(', '.join(hit.also_in))}")
+    if explain:
+        print(f"     {_score_text(hit)}")
 
 
 def _filters(options: argparse.Namespace) -> Filters:

@@ -30,7 +30,7 @@ from firnline.errors import FirnlineError, StoreTimeout, UnknownConversation
 from firnline.language.dates import Interval
 from firnline.log import limits
 from firnline.log.chain import Verification
-from firnline.log.entry import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
+from firnline.log.entry import Appended, Archived, Digest, Entry, Erased, Head, Hit, Hits, Project
 from firnline.log.wire import MessageLike
 from firnline.store.files import local_path, source_path
 from firnline.topics import TopicMatch, TopicStats
@@ -395,11 +395,12 @@ class Client:
         limit: int | None = None,
         tokens: int | None = None,
         **filters: Unpack[Filters],
-    ) -> list[Hit]:
+    ) -> Hits:
         """Old entries that match `query`, best first; None searches all conversations."""
         body = {"query": query, "limit": limit, "tokens": tokens, **filters}
         path = "/search" if conversation is None else _at(conversation, "search")
-        return _decode_list(Hit, await self._post(path, body, repeatable=True))
+        found = await self._post(path, body, repeatable=True)
+        return Hits(_decode_list(Hit, found), found.get("degraded", ()))
 
     # -- topics -------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from firnline.log.wire import dump_anthropic, dump_openai_request
 
 NO_ROOM_FOR_DIGESTS: Final = "not all digests fit"
 NO_ROOM_FOR_ENTRIES: Final = "are in no digest and do not fit"
+BY_WORDS_ONLY: Final = "searched by their words only"
 MORE_TO_FOLD: Final = "more digests are pending than one context waits for"
 DAMAGED: Final = "{} damaged digests were set aside; {} statements were restored from the journal"
 
@@ -249,12 +250,14 @@ class Context:
 _LATE = ("retrieved", "recalled")
 
 
-def kind_of(why: str) -> Literal["digests", "entries", "backlog", "model"]:
+def kind_of(why: str) -> Literal["digests", "entries", "backlog", "vectors", "model"]:
     """The kind of a reason in `degraded`; ``model``: a model failed or was not available."""
     if why == NO_ROOM_FOR_DIGESTS or why.endswith(DAMAGED.rpartition("}")[2]):
         return "digests"
     if why == MORE_TO_FOLD:
         return "backlog"
+    if why.endswith(BY_WORDS_ONLY):
+        return "vectors"
     return "entries" if why.endswith(NO_ROOM_FOR_ENTRIES) else "model"
 
 

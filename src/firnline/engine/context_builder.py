@@ -51,7 +51,7 @@ from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, ModelError, StoreCorrupt, outline
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Head, Hit, Key
+from firnline.log.entry import Digest, Entry, Head, Hits, Key
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import REPLY_TOKENS, TokenCounter, counter
@@ -156,7 +156,8 @@ class ContextBuilder:
                 await self._postpone(key, scene, request.budget)
                 break
         recalled = await self._recall(key, request, scene)
-        material = replace(scene.material, debts=tuple(problems), recalled=recalled)
+        debts = (*problems, *recalled.degraded)
+        material = replace(scene.material, debts=debts, recalled=tuple(recalled))
         sizes = self._sizes_for(request.budget.model)
         args = (scene.view, scene.plan, request.budget, material, sizes)
         large = len(scene.view.entries) > _ENTRIES_INLINE or _is_long(scene)
@@ -353,14 +354,16 @@ class ContextBuilder:
         projects = await self._store.projects(key.tenant)
         return next((p.task for p in projects if p.name == head.project), "")
 
-    async def _recall(self, key: Key, request: BuildRequest, scene: _Scene) -> tuple[Hit, ...]:
+    async def _recall(self, key: Key, request: BuildRequest, scene: _Scene) -> Hits:
         """Old entries for the question; none if the whole log is shown."""
         if not request.question or not scene.material.recall_tokens:
-            return ()
+            return Hits()
         question = await self._rewriter.standalone(key, request.question)
         # Some of them are already in the context, so request more than fits.
         tokens = 2 * request.budget.recall_room
-        return tuple(await self._recaller.for_context(key, question, tokens))
+        newest = scene.view.entries
+        shown_from = newest[0].seq if newest else scene.view.next_seq
+        return await self._recaller.for_context(key, question, tokens, shown_from)
 
     async def _retrieve(self, context: Context, request: BuildRequest, sizes: Sizes) -> Context:
         """The context with the documents of the retriever, as many as fit."""

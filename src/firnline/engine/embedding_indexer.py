@@ -18,7 +18,7 @@ from typing import Final
 
 from firnline.context.view import is_still
 from firnline.embedding.quantize import pack
-from firnline.errors import FirnlineError, ModelRefused, StoreReadOnly, outline
+from firnline.errors import FirnlineError, ModelError, ModelRefused, StoreReadOnly, outline
 from firnline.log import limits
 from firnline.log.entry import Entry, Key
 from firnline.models.guard import Backoff
@@ -31,6 +31,7 @@ __all__ = ["EmbeddingIndexer", "NearestVectors"]
 
 _FAILURES_MAX: Final = 3  # conversations; then the embedder is the cause
 _PROBE: Final = "dimension"
+_PROBE_SECONDS: Final = 3.0  # that a branch waits for the embedder, once
 _CONVERSATIONS: Final = 20
 _REPORTED_MAX: Final = 1_000
 _REST: Final = 50  # multiples of the time that the last lookup took
@@ -101,6 +102,30 @@ class EmbeddingIndexer:
             if progress is not None:
                 progress(min(page[-1].seq + 1, end), end)
         return done
+
+    async def copy(self, source: Key, seq: int, branch: Key) -> None:
+        """Give a branch the vectors that its source has for the entries up to `seq`.
+
+        It is a shortcut: what is missing afterwards is embedded like new entries.
+        """
+        try:
+            async with asyncio.timeout(_PROBE_SECONDS):
+                model = await self._model()
+        except (ModelError, TimeoutError) as error:
+            logger.warning("vectors of a branch are created later: %s", outline(error))
+            return
+        entries = await self._store.at(source, [seq])
+        end = min(await self._store.embedded(source, model), seq + 1)
+        while entries and (first := await self._store.embedded(branch, model)) < end:
+            page = await self._store.vectors(source, model, first, limits.VECTORS_COPIED)
+            if not await is_still(self._store, source, entries[0]):
+                break  # erased; the vectors may be those of a new conversation of its name
+            upto = page[-1].seq + 1 if len(page) >= limits.VECTORS_COPIED else end
+            upto = min(upto, end)
+            vectors = [vector for vector in page if vector.seq < upto]
+            span = {"first_seq": first, "next_seq": upto}
+            if not await self._store.put_vectors(branch, model, vectors, **span):
+                break  # another process was faster, or it was erased
 
     async def _model(self) -> str:
         """The name under which vectors are stored; another dimension is another model."""

@@ -127,8 +127,9 @@ class Engine:
                 logger.exception("%s: internal error after an append", name)
             logger.warning("%s: its digests are not recorded as pending: %s", name, outline(error))
 
-    async def on_branch(self, key: Key) -> None:
-        """After a branch was written: the same for all of its entries."""
+    async def on_branch(self, source: Key, seq: int, key: Key) -> None:
+        """After a branch was written: vectors as its source has them, and digests."""
+        await self.recaller.on_branch(source, seq, key)
         self.pending.forget(key)
         await self.pending.on_round(key)
         if self._works:

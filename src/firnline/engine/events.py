@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self, TypeAlias, TypeVar
 
 from firnline.context.context import Context, kind_of
-from firnline.log.entry import Appended, Digest, Erased
+from firnline.log.entry import Appended, Digest, Erased, Hits
 from firnline.protocols import Event, Observer
 
 logger: Final = logging.getLogger("firnline.events")
@@ -98,9 +98,9 @@ def milliseconds_since(started: float) -> float:
 # -- the values of events ---------------------------------------------------------------------
 
 
-def of_recall(hits: Sized) -> Values:
-    """How many entries were found."""
-    return {"hits": len(hits)}
+def of_recall(hits: Hits) -> Values:
+    """How many entries were found, and whether the search was limited."""
+    return {"hits": len(hits), "degraded": len(hits.degraded)}
 
 
 def of_append(appended: Appended) -> Values:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from firnline.embedding import default_embedder, open_embedder
 from firnline.engine.options import check_names
 from firnline.errors import FirnlineError, InputError, ModelError
-from firnline.log.entry import Entry, Hit, Key, Scope
+from firnline.log.entry import Entry, Hits, Key, Scope
 from firnline.log.text import clean_name, clean_text
 from firnline.log.tokens import TokenCounter
 from firnline.protocols import Clock, Embedder, Progress, Store
@@ -76,16 +76,21 @@ class Recaller:
         if self._near is not None:
             self._near.forget(key)
 
+    async def on_branch(self, source: Key, seq: int, branch: Key) -> None:
+        """A branch has the entries of `source` up to `seq`, so it gets their vectors, too."""
+        if self._indexer is not None:
+            await self._indexer.copy(source, seq, branch)
+
     async def embed(self, key: Key, progress: Progress | None = None) -> int:
         """Finish the pending embedding; returns the number of entries."""
         return await self._indexer.embed(key, progress) if self._indexer else 0
 
     async def recall(
         self, query: str, scope: Scope, *, limit: int | None, tokens: int | None
-    ) -> list[Hit]:
+    ) -> Hits:
         """The entries in `scope` that fit the query, best first."""
         if not await self._belongs(scope):
-            return []
+            return Hits()
         if self._indexer is not None and self._indexer.begun:
             # Entries that other processes have appended may not be embedded yet.
             name = scope.conversation
@@ -94,11 +99,14 @@ class Recaller:
             self._tenant, clean_text(query), scope, limit=limit, tokens=tokens, size=self._size
         )
 
-    async def for_context(self, key: Key, question: str, tokens: int) -> list[Hit]:
-        """Entries of up to `tokens` that a context may show for a question, best first."""
+    async def for_context(self, key: Key, question: str, tokens: int, shown_from: int) -> Hits:
+        """Entries of up to `tokens` that a context may show for a question, best first.
+
+        Those from `shown_from` on are shown anyway, so it does not matter if they have no vectors.
+        """
         scope = Scope(conversation=key.conversation)
         return await self._finder.find(
-            key.tenant, clean_text(question), scope, tokens=tokens, repeats=False
+            key.tenant, clean_text(question), scope, tokens=tokens, shown_from=shown_from
         )
 
     async def _belongs(self, scope: Scope) -> bool:

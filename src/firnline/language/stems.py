@@ -1,4 +1,4 @@
-"""Stems of words, by the stemmer of the search index."""
+"""Stems of words. Every search index holds them: if a stem changes, indexes must be rebuilt."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Text to search terms: the same analysis for every backend, for the index and for queries.
+"""Text to search terms: the same analysis for every store, for the index and for queries.
 
-Words are folded (NFKC, case, accents). Scripts written without spaces are indexed character by
-character and searched by pairs of neighbors, so that two characters are enough.
+Words are folded (NFKC, case, accents) and stemmed. Scripts written without spaces are indexed
+character by character and by pairs of neighbors, and searched by pairs, so that two characters are
+enough. A store indexes `entry_terms` and `fact_terms` and looks up `search_terms`, each as it is:
+no store stems or splits anything itself, so all of them find the same entries.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final, TypeAlias
 
+from firnline.language.stems import stem
 from firnline.log import limits
 from firnline.log.message import Message, decode
 from firnline.log.regex import regex
@@ -45,7 +48,7 @@ def searchable_text(message: Message) -> str:
 
 
 def index_terms(text: str) -> list[str]:
-    """The terms a text is indexed under, in order."""
+    """The words of a text and its unspaced characters, folded, in order."""
     folded = fold(text)
     if not _RUN_START.search(folded):
         return _WORD.findall(folded)  # the same, and much faster
@@ -74,40 +77,46 @@ def spellings(terms: Sequence[str]) -> Iterator[str]:
             yield first + second
 
 
+def text_terms(text: str) -> list[str]:
+    """The terms by which a text is found, in order."""
+    return [stem(term) for term in spellings(index_terms(text))]
+
+
+def entry_terms(message: Message) -> list[str]:
+    """The terms by which a message is found, in order."""
+    return text_terms(searchable_text(message))
+
+
 def fact_terms(message: Message) -> list[str]:
     """Terms for the speaker and the date: role, name, weekday, day, month and year."""
     at = message.created_at
-    name = index_terms(message.name) if message.name else []
+    name = text_terms(message.name) if message.name else []
     return [role_term(message.role), *name, *(_day_terms(at.date()) if at else ())]
 
 
 @lru_cache(maxsize=1_024)
 def _day_terms(day: date) -> tuple[str, ...]:
     """A day's terms; cached, because neighboring messages share their day."""
-    return tuple(index_terms(f"{day:%A} {day.day} {day:%B %Y}"))
+    return tuple(text_terms(f"{day:%A} {day.day} {day:%B %Y}"))
 
 
 def role_term(role: str) -> str:
     """The search term for the entries of a role."""
-    return f"role{role}"
+    return stem(f"role{role}")
 
 
-Terms: TypeAlias = set[tuple[str, ...]]
-"""Terms in the form that `query_terms` returns."""
+def search_terms(query: str) -> list[str]:
+    """The terms that a query looks for, each once: any of them may match.
+
+    A name like ``find_order`` is looked for as a whole and by its words.
+    """
+    said = ("".join(term) for term in query_terms(query))
+    terms = dict.fromkeys(stem(part) for term in said for part in spellings([term]))
+    return list(islice(terms, limits.QUERY_TERMS_MAX))
 
 
-def all_terms(message: Message) -> Terms:
-    """All terms by which the message can be found."""
-    return _words_and_pairs(index_terms(searchable_text(message)))
-
-
-def all_fact_terms(message: Message) -> Terms:
-    """All terms for its speaker and date by which the message can be found."""
-    return _words_and_pairs(fact_terms(message))
-
-
-def _words_and_pairs(terms: list[str]) -> Terms:
-    return {(term,) for term in terms} | set(pairwise(terms))
+Terms: TypeAlias = frozenset[str]
+"""Terms of a message, or of a query."""
 
 
 class AnalyzedMessages(dict[bytes, tuple[Message, Terms, Terms]]):
@@ -118,7 +127,7 @@ class AnalyzedMessages(dict[bytes, tuple[Message, Terms, Terms]]):
 
     def __missing__(self, body: bytes) -> tuple[Message, Terms, Terms]:
         message = decode(body)
-        self[body] = message, all_terms(message), all_fact_terms(message)
+        self[body] = message, frozenset(entry_terms(message)), frozenset(fact_terms(message))
         return self[body]
 
 

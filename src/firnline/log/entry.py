@@ -6,7 +6,7 @@ Also the hash chain: each entry's hash covers the entry before it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
@@ -21,6 +21,9 @@ HASH: Final = "sha256"
 TOKENIZERS: Final = ("o200k_base", "o200k_base~", "cl100k_base", "cl100k_base~")
 """The names under which tokens are counted; ``~`` marks an estimate. Only ever add at the end."""
 
+
+BRANCH: Final = "branch"
+"""The metadata field that names the source of a branch."""
 
 _TOKENS_MAX: Final = 1 << 40
 
@@ -61,6 +64,14 @@ class Idempotency(NamedTuple):
 
     key: str
     fingerprint: str
+
+
+class UsedKey(NamedTuple):
+    """An idempotency key that was used, and the entries that its append stored."""
+
+    idempotency: Idempotency
+    first_seq: int
+    last_seq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +151,17 @@ class Head:
         """The number of entries."""
         return self.seq + 1
 
+    @property
+    def branch_of(self) -> tuple[str, int] | None:
+        """The conversation that this is a branch of, by its metadata, and their last common entry.
+
+        Any client can write metadata, so this is a claim.
+        """
+        match self.metadata.get(BRANCH):
+            case {"of": str(source), "at": int(seq)}:
+                return source, seq
+        return None
+
     def check_described(self, now: Head | None) -> None:
         """Raise `ConflictError` unless `now` describes the same conversation in the same way.
 
@@ -214,13 +236,15 @@ class IndexMatch(NamedTuple):
 class Hit:
     """An entry that recall found, its conversation and its score.
 
-    `parts` are the summands of the score, by feature.
+    `parts` are the summands of the score, by feature. `also_in` are the other conversations that
+    have the same message at the same sequence number: branches are copies.
     """
 
     conversation: str
     entry: Entry
     score: float
     parts: Mapping[str, float] = field(default_factory=dict)
+    also_in: tuple[str, ...] = ()
 
     @property
     def seq(self) -> int:
@@ -241,6 +265,18 @@ class Hit:
     def message(self) -> Message:
         """The message, word for word."""
         return self.entry.message
+
+
+class Hits(list[Hit]):
+    """The entries that recall found, best first.
+
+    `degraded` says why some may be missing, for example because they have no vectors yet, and is
+    empty otherwise.
+    """
+
+    def __init__(self, hits: Iterable[Hit] = (), degraded: Iterable[str] = ()) -> None:
+        super().__init__(hits)
+        self.degraded = tuple(degraded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,6 +216,10 @@ RECALL_REACH: Final = 2
 """Neighbors on each side of a found entry that are ranked with it."""
 RECALL_CONVERSATIONS: Final = 50
 """Conversations of a tenant that one search ranks."""
+RECALL_COPIES_MAX: Final = 20_000
+"""Entries found by words in all conversations, if many of them are copies in branches."""
+BRANCH_DEPTH_MAX: Final = 100
+"""How far a search follows a branch of a branch of a branch to where a message was written."""
 TOPICS_REMEMBERED: Final = 64
 """Conversations whose topics are cached between contexts."""
 ASSIGN_PAGE: Final = 200
@@ -236,6 +240,8 @@ PASSAGES_MAX: Final = 32
 """Vectors of one message; the middle of a longer one is found only by its words."""
 VECTOR_PAGE: Final = 10_000
 """Vectors read at once."""
+VECTORS_COPIED: Final = 1_000
+"""Vectors copied at once into a branch; a store may have to hold them in one document."""
 VECTOR_BYTES_REMEMBERED: Final = 96 * 1024 * 1024
 """Bytes of codes cached for search by meaning."""
 
@@ -264,6 +270,8 @@ AGENT_APPENDS_MAX: Final = 100
 """Messages that an agent may append at once."""
 AGENT_CONVERSATIONS: Final = 100
 """Conversations that one request for a date searches; the next request continues after them."""
+AGENT_COPIES: Final = 10
+"""Branches that are named with a message they share."""
 RESOURCE_TOKENS: Final = 8_000
 """Tokens of messages in one resource."""
 
@@ -321,3 +329,7 @@ def check_number(name: str, value: int, least: int | None = 0, most: int | None 
     if least is not None and value < least:
         raise InputError(f"{name}: {value} is less than {least}")
     return value
+
+
+MIGRATE_PENDING_MAX: Final = 1_000_000
+"""Conversations of a tenant with pending digests that a migration marks in the target."""

@@ -36,6 +36,7 @@ class FoundEntry(NamedTuple):
     entry: Entry
     conversation: str = ""
     score: float | None = None
+    also_in: tuple[str, ...] = ()
 
 
 class QuotedPage(NamedTuple):
@@ -142,6 +143,7 @@ class Quoter:
             text=text,
             next_offset=next_offset,
             score=None if one.score is None else round(one.score, 3),
+            also_in=list(one.also_in[: limits.AGENT_COPIES]),
         )
 
 

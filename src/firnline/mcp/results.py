@@ -29,9 +29,13 @@ class QuotedMessage(BaseModel):
         description="The text is cut; continue with first_seq = seq and offset = next_offset.",
     )
     score: float | None = None
+    also_in: list[str] = Field(
+        default=[], description="Branches that have the same message at the same number."
+    )
 
     def __str__(self) -> str:
         number = f"{self.conversation} {self.seq}".strip()
+        number += f", also in {', '.join(self.also_in)}" if self.also_in else ""
         on = self.next_offset
         # Not behind the text, which could end like this, too.
         cut = "" if on is None else f"[cut: read first_seq={self.seq} offset={on}]"
@@ -112,12 +116,17 @@ class SearchResult(BaseModel):
 
     messages: list[QuotedMessage]
     more: list[MessagePlace] = Field(description="Further matches without room; use read.")
+    degraded: list[str] = Field(
+        default=[], description="Why matches may be missing; usually empty."
+    )
 
     def __str__(self) -> str:
         nothing = "No message matches. Try other words, or by_date."
         more = ", ".join(map(str, self.more))
         return _lines(
-            *_rows(self.messages, nothing), f"Further matches, not shown: {more}" if more else ""
+            *_rows(self.messages, nothing),
+            f"Further matches, not shown: {more}" if more else "",
+            *self.degraded,
         )
 
 

@@ -93,9 +93,10 @@ async def search(deps: ToolDeps, request: args.SearchArguments) -> results.Searc
     hits = await deps.memory.recall(
         request.conversation or None, request.query, limit=request.limit, **filters
     )
-    found = [FoundEntry(hit.entry, hit.conversation, hit.score) for hit in hits]
+    found = [FoundEntry(hit.entry, hit.conversation, hit.score, hit.also_in) for hit in hits]
     shown, left = await quote_page(quoter, found, ranked=True)
-    return results.SearchResult(messages=shown, more=[_place(one) for one in left])
+    more = [_place(one) for one in left]
+    return results.SearchResult(messages=shown, more=more, degraded=list(hits.degraded))
 
 
 def _place(one: FoundEntry) -> results.MessagePlace:

@@ -3,6 +3,7 @@
 words     the store's index: entries with the question's words, and the entries after them
 meaning   the nearest vectors, if there is an embedder
 date      entries of the days that the question names
+copies    of the same message in several branches, one (`copies`)
 rank      all of them and their neighbors, one conversation at a time (`rank`), pure
 pack      the best that fit into a number of tokens, or a number of entries
 """
@@ -16,13 +17,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from firnline.context.context import BY_WORDS_ONLY
 from firnline.errors import FirnlineError, outline
 from firnline.log import limits
-from firnline.log.entry import Entry, Hit, Key, Scope
+from firnline.log.entry import Entry, Hit, Hits, IndexMatch, Key, Scope
 from firnline.models.guard import Breaker
 from firnline.protocols import Clock, Embedder, Store
+from firnline.recall.copies import Copies, EntryPlace
 from firnline.recall.passages import model_key
 from firnline.recall.query import RecallQuery, parse_question
 from firnline.recall.rank import pack, rank
@@ -36,6 +39,8 @@ logger: Final = logging.getLogger("firnline.recall")
 _TOKENS_EACH: Final = 20
 _ALIKE: Final = 0.75  # a question is less like its answer than a message is like its topic
 _WIDER: Final = 20  # more vectors are compared if filters leave only some of them
+_MORE: Final = 4  # times as many candidates are read if some are copies of others
+_BEHIND_MAX: Final = 20  # conversations whose missing vectors are counted
 
 
 class VectorSearch(Protocol):
@@ -46,6 +51,14 @@ class VectorSearch(Protocol):
     ) -> Mapping[int, float]:
         """The nearest entries with their cosines."""
         ...
+
+
+class _Near(NamedTuple):
+    """An entry whose vector is near to the question's."""
+
+    conversation: str
+    seq: int
+    cosine: float
 
 
 @dataclass(slots=True)
@@ -99,18 +112,25 @@ class EntryFinder:
         limit: int | None = None,
         tokens: int | None = None,
         size: Callable[[Entry], int] = lambda entry: entry.tokens,
-        repeats: bool = True,
-    ) -> list[Hit]:
+        shown_from: int | None = None,
+    ) -> Hits:
         """The entries that match the question best, best first.
 
         Either at most `limit` of the found entries, or as many as fit into `tokens` by `size`: then
         their neighbors are candidates, too, because the answer is often there. If the embedder
-        fails, the search goes on by words; no text of a question raises an error. Calls and results
-        of recall tools come last, or not at all without `repeats`.
+        fails, or has not processed all entries in scope, the search goes on by words, and the
+        result says so; no text of a question raises an error. Calls and results of recall tools
+        come last. With `shown_from` it is for a context that shows the entries from there on: they
+        need no vectors, and calls and results of recall tools are left out.
         """
         parsed = parse_question(question, self._clock())
         breadth, reach = _breadth(limit, tokens)
-        found = await self._candidates(tenant, parsed, question, scope, breadth)
+        copies = Copies(self._store, tenant) if scope.conversation is None else None
+        matches, vector = await asyncio.gather(
+            self._by_words(tenant, parsed.query, scope, breadth, copies), self._vector(question)
+        )
+        near = await self._by_meaning(tenant, vector, scope, breadth // 2, copies)
+        found = await self._candidates(tenant, parsed, (matches, near), scope, breadth, copies)
         nearest = [cosine for there in found.values() for cosine in there.near.values()]
         floor = min(nearest, default=None)
         hits: list[Hit] = []
@@ -122,37 +142,61 @@ class EntryFinder:
             recalled = await find_recalled([h.entry for h in ranked], partial(self._store.at, key))
             echoes |= {(conversation, seq) for seq in recalled}
         # The result of an earlier search only repeats what it found: it comes last.
-        if not repeats:
+        if shown_from is not None:
             hits = [hit for hit in hits if (hit.conversation, hit.seq) not in echoes]
         hits.sort(
             key=lambda h: ((h.conversation, h.seq) in echoes, -h.score, h.conversation, h.seq)
         )
+        if copies is not None:
+            hits = await copies.unite(hits)
         if tokens is not None:
             hits = pack(hits, lambda hit: size(hit.entry), tokens)
-        return hits if limit is None else hits[:limit]
+        missing = await self._missing_vectors(tenant, question, vector, scope, shown_from)
+        return Hits(hits[:limit], missing)
 
     # -- candidates ---------------------------------------------------------------------------
 
     async def _candidates(
-        self, tenant: str, parsed: RecallQuery, question: str, scope: Scope, breadth: int
+        self,
+        tenant: str,
+        parsed: RecallQuery,
+        matched: tuple[Sequence[IndexMatch], Sequence[_Near]],
+        scope: Scope,
+        breadth: int,
+        copies: Copies | None,
     ) -> dict[str, _Candidates]:
-        """The entries found by words, meaning and dates, by conversation."""
-        matches, vector = await asyncio.gather(
-            self._store.search(tenant, parsed.query, scope=scope, limit=breadth),
-            self._vector(question),
-        )
+        """The entries found by words, meaning and dates, by conversation; of copies, one."""
+        places = [EntryPlace(*item[:2]) for items in matched for item in items]
+        if copies is not None:
+            await copies.distinct(places)
+            places = [copies.original(place) for place in places]
+        scores = [item[2] for items in matched for item in items]
+        of_words = len(matched[0])
         found: defaultdict[str, _Candidates] = defaultdict(_Candidates)
-        for name, seq, score in matches:
-            found[name].words[seq] = score
-        if vector is not None:
-            for name, seq, cosine in await self._nearest(tenant, vector, scope, breadth // 2):
-                found[name].near[seq] = cosine
-                found[name].near_enough = self._near_enough
+        for number, ((name, seq), score) in enumerate(zip(places, scores, strict=True)):
+            there = found[name]
+            by_seq = there.words if number < of_words else there.near
+            by_seq[seq] = max(score, by_seq.get(seq, score))
+            if number >= of_words:
+                there.near_enough = self._near_enough
         if scope.conversation is not None and parsed.days is not None:
             key = Key(tenant, scope.conversation)
             found[scope.conversation].dated = await self._said(key, parsed.days, breadth)
         best_first = sorted(found, key=lambda name: found[name].promise, reverse=True)
         return {name: found[name] for name in best_first[: limits.RECALL_CONVERSATIONS]}
+
+    async def _by_words(
+        self, tenant: str, query: str, scope: Scope, wanted: int, copies: Copies | None
+    ) -> list[IndexMatch]:
+        """Entries with the question's words: more than `wanted`, if some are copies of others."""
+        limit = wanted
+        while True:
+            matches = await self._store.search(tenant, query, scope=scope, limit=limit)
+            if copies is None or len(matches) < limit or limit >= limits.RECALL_COPIES_MAX:
+                return matches
+            if await copies.distinct(EntryPlace(*match[:2]) for match in matches) >= wanted:
+                return matches
+            limit *= _MORE
 
     async def _vector(self, question: str) -> Sequence[float] | None:
         """The question's vector, or None if there is no embedder or it fails."""
@@ -170,14 +214,32 @@ class EntryFinder:
         self._breaker.succeeded()
         return vector
 
+    async def _by_meaning(
+        self,
+        tenant: str,
+        vector: Sequence[float] | None,
+        scope: Scope,
+        wanted: int,
+        copies: Copies | None,
+    ) -> list[_Near]:
+        """The nearest entries: more than `wanted`, if some are copies of others."""
+        if vector is None:
+            return []
+        nearest, limit = await self._nearest(tenant, vector, scope, wanted), wanted
+        while copies is not None and limit < len(nearest):
+            if await copies.distinct(EntryPlace(*near[:2]) for near in nearest[:limit]) >= wanted:
+                break
+            limit *= _MORE
+        return nearest[:limit]
+
     async def _nearest(
         self, tenant: str, vector: Sequence[float], scope: Scope, limit: int
-    ) -> list[tuple[str, int, float]]:
-        """The nearest entries of the conversations in scope."""
+    ) -> list[_Near]:
+        """The nearest entries of each of the conversations in scope, nearest first."""
         if self._embedder is None or self._near is None:
             return []
         narrow = bool(scope.roles or scope.since or scope.until) or scope.topics is not None
-        near: list[tuple[str, int, float]] = []
+        near: list[_Near] = []
         for name in await scope_conversations(self._store, tenant, scope):
             key, model = Key(tenant, name), model_key(self._embedder.name, len(vector))
             there = await self._near.find(key, model, vector, limit * (_WIDER if narrow else 1))
@@ -185,8 +247,46 @@ class EntryFinder:
                 pool = {entry.seq: entry for entry in await self._store.at(key, sorted(there))}
                 allowed = await self._allowed(key, pool, scope)
                 there = {seq: cosine for seq, cosine in there.items() if seq in allowed}
-            near += [(name, seq, cosine) for seq, cosine in there.items()]
-        return sorted(near, key=lambda item: -item[2])[:limit]
+            near += [_Near(name, seq, cosine) for seq, cosine in there.items()]
+        return sorted(near, key=lambda item: -item.cosine)
+
+    async def _missing_vectors(
+        self,
+        tenant: str,
+        question: str,
+        vector: Sequence[float] | None,
+        scope: Scope,
+        shown_from: int | None,
+    ) -> list[str]:
+        """Why entries may be missing that are like the question, but have none of its words."""
+        if self._embedder is None or self._near is None or not question.strip():
+            return []
+        if vector is None:
+            return [f"the embedder failed, so old entries are {BY_WORDS_ONLY}"]
+        model = model_key(self._embedder.name, len(vector))
+        names = [scope.conversation]
+        if scope.conversation is None:
+            names = [
+                key.conversation
+                for key in await self._store.unembedded(tenant, model, _BEHIND_MAX + 1)
+            ]
+        counts = await asyncio.gather(
+            *(
+                self._unembedded(Key(tenant, name), model, scope, shown_from)
+                for name in names[:_BEHIND_MAX]
+                if name is not None
+            )
+        )
+        missing, more = sum(counts), "more than " if len(names) > _BEHIND_MAX else ""
+        why = f"{more}{missing:,} entries have no vectors yet and are {BY_WORDS_ONLY}"
+        return [why] if missing else []
+
+    async def _unembedded(self, key: Key, model: str, scope: Scope, shown_from: int | None) -> int:
+        """How many entries of a conversation in scope (before `shown_from`) have no vectors."""
+        head, done = await asyncio.gather(self._store.head(key), self._store.embedded(key, model))
+        if head is None or scope.project not in (None, head.project):
+            return 0
+        return max(min(head.entries, shown_from or head.entries) - done, 0)
 
     async def _said(self, key: Key, days: tuple[datetime, datetime], limit: int) -> list[int]:
         entries = await self._store.dated(key, *days, limit)

@@ -49,7 +49,7 @@ _SECTIONS: Final = (
     *("reserve", "tools", "system", "pinned", "task", "important", "digests"),
     *("history", "recalled", "retrieved", "framing", "free"),
 )
-_KINDS: Final = ("digests", "entries", "backlog", "model")
+_KINDS: Final = ("digests", "entries", "backlog", "vectors", "model")
 _GONE: Final = frozenset({"CancelledError", "GeneratorExit"})
 _OPERATIONS: Final = frozenset({"append", "recall", "context", "fold", "turn", "chat", "erase"})
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypedDict, Unpack
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log import limits
 from firnline.log.entry import Card, Key, genesis
-from firnline.log.message import encode_json, from_microseconds
+from firnline.log.message import encode_json, from_microseconds, microseconds
 from firnline.log.text import clean_name
 from firnline.protocols import Store
 
@@ -113,6 +113,11 @@ def _check_place(kind: str, tenant: str | None) -> None:
     clean_name(kind, "kind of card")
     if tenant:
         clean_name(tenant, "tenant")
+
+
+def card_time(card: Card, now: int, *, keep_times: bool) -> int:
+    """When the card was updated, in microseconds: `now`, or its own time."""
+    return microseconds(card.updated_at) if keep_times and card.updated_at else now
 
 
 def card_checksum(card: Card, conversation: int | None, updated_at: int) -> bytes:

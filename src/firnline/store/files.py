@@ -20,6 +20,7 @@ from firnline.store.scratch import delete_if_unlocked, try_lock
 
 _PIECE: Final = 1024 * 1024
 _PARTIAL: Final = regex(r"firnline-[0-9a-f]{12}\.partial")
+_JOURNALS: Final = ("journal", "wal", "shm")  # of SQLite, next to a database
 _LOCKED: Final = sys.platform == "linux"
 _LOCK_TRIES: Final = 3
 
@@ -135,9 +136,7 @@ def atomic_write(path: Path, *, new: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _partial_file(target: Path) -> Iterator[Path]:
-    for stale in target.parent.glob("firnline-*.partial"):
-        if _LOCKED and _PARTIAL.fullmatch(stale.name):  # of a process that was killed
-            delete_if_unlocked(stale)
+    _delete_stale(target.parent)
     file, lock = _create_partial(target)
     try:
         yield file
@@ -148,6 +147,18 @@ def _partial_file(target: Path) -> Iterator[Path]:
         file.unlink(missing_ok=True)
         if lock is not None:
             os.close(lock)
+
+
+def _delete_stale(folder: Path) -> None:
+    """Delete what killed processes have left, and the journals of databases among it."""
+    for stale in folder.glob("firnline-*.partial") if _LOCKED else ():
+        if _PARTIAL.fullmatch(stale.name):
+            delete_if_unlocked(stale)
+    for journal in folder.glob("firnline-*.partial-*") if _LOCKED else ():
+        name, _, kind = journal.name.rpartition("-")
+        if _PARTIAL.fullmatch(name) and kind in _JOURNALS and not journal.with_name(name).exists():
+            with suppress(OSError):  # the next process may have the permission
+                journal.unlink()
 
 
 def _create_partial(target: Path) -> tuple[Path, int | None]:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from firnline.errors import ConflictError, InputError, StoreNotOpen, UnknownConversation
-from firnline.language.terms import AnalyzedMessages, Terms, match_score, query_terms
+from firnline.language.terms import AnalyzedMessages, Terms, match_score, search_terms
 from firnline.log import chain, limits
 from firnline.log.entry import (
     Appended,
@@ -31,6 +31,7 @@ from firnline.log.entry import (
     Record,
     Scope,
     Topic,
+    UsedKey,
     genesis,
     next_hash,
 )
@@ -56,7 +57,7 @@ from firnline.store.digests import (
     mark_undone,
     next_version,
 )
-from firnline.store.rows import check_repeat
+from firnline.store.rows import check_repeat, check_used_keys
 from firnline.store.topics import check_assignment
 
 
@@ -164,6 +165,23 @@ class RamStore:
         before = found.records[first - 1].hash if first > 0 else genesis(key)
         return chain.checked_entries(found.records[first : last + 1], before)
 
+    async def used_keys(self, key: Key, *, after: str = "", limit: int = 100) -> list[UsedKey]:
+        """See `Store.used_keys`."""
+        found = self._find(key)
+        known = found.keys if found else {}
+        names = sorted((name for name in known if name.encode() > after.encode()), key=str.encode)
+        return [
+            UsedKey(Idempotency(name, known[name][0]), *known[name][1:])
+            for name in names[: max(limit, 0)]
+        ]
+
+    async def put_used_keys(self, key: Key, used: Sequence[UsedKey]) -> None:
+        """See `Store.put_used_keys`."""
+        found = self._must_find(key)
+        check_used_keys(key, used, len(found.records))
+        given = {item.idempotency.key: (item.idempotency.fingerprint, *item[1:]) for item in used}
+        found.keys = {**given, **found.keys}
+
     async def read(
         self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
     ) -> list[Entry]:
@@ -242,6 +260,7 @@ class RamStore:
         project: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
+        created_at: datetime | None = None,
         known: Head | None = None,
     ) -> Head:
         """See `Store.describe`."""
@@ -251,6 +270,9 @@ class RamStore:
         found.project = found.project if project is None else project
         found.metadata = found.metadata if metadata is None else metadata
         found.strategy = found.strategy if strategy is None else strategy
+        found.created_at = created_at or found.created_at
+        if not found.records:
+            found.updated_at = created_at or found.updated_at
         return _head(key, found)
 
     async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
@@ -288,13 +310,13 @@ class RamStore:
         """See `Store.search`; ranks by the number of query terms in an entry."""
         if scope.topics == ():
             return []
-        matches, asked = [], set(query_terms(query))
+        matches, asked = [], frozenset(search_terms(query))
         for key, found in self._conversations.items():
             if key.tenant != tenant or scope.conversation not in (None, key.conversation):
                 continue
             if scope.project not in (None, found.project):
                 continue
-            own: Terms = set()
+            own: Terms = frozenset()
             for seq, record in enumerate(found.records):
                 before = own
                 message, own, facts = found.understood[record.body]
@@ -532,7 +554,9 @@ class RamStore:
 
     # -- cards --------------------------------------------------------------------------------
 
-    async def put_cards(self, cards: Sequence[Card], *, absent: bool = False) -> int:
+    async def put_cards(
+        self, cards: Sequence[Card], *, absent: bool = False, keep_times: bool = False
+    ) -> int:
         """See `Store.put_cards`."""
         for card in cards:
             check_card(card)
@@ -541,7 +565,8 @@ class RamStore:
             key, at = Key(card.tenant, card.conversation or ""), (card.kind, card.tenant, card.name)
             there = self._find(key) is not None or card.conversation is None
             if there and not (absent and at in self._cards):
-                self._cards[at] = replace(card, updated_at=now)
+                kept = card.updated_at if keep_times else None
+                self._cards[at] = replace(card, updated_at=kept or now)
                 written += 1
         return written
 

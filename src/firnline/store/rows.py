@@ -16,6 +16,7 @@ from firnline.log.entry import (
     Key,
     Project,
     Record,
+    UsedKey,
     genesis,
     next_hash,
 )
@@ -144,6 +145,14 @@ def idempotency_mark(id_: int, key: str, fingerprint: str, first_seq: int, last_
     return mark_of(id_, key, fingerprint, first_seq, last_seq)
 
 
+def used_key(key: Key, id_: int, row: Sequence[Any]) -> UsedKey:
+    """An idempotency key from ``key, fingerprint, first_seq, last_seq, mark`` of its row."""
+    name, fingerprint, first, last, mark = row
+    if mark not in (None, idempotency_mark(id_, name, fingerprint, first, last)):
+        raise StoreCorrupt(f"{key.conversation}: the row of an idempotency key is damaged")
+    return UsedKey(Idempotency(name, fingerprint), first, last)
+
+
 def check_repeat(idempotency: Idempotency, fingerprint: str) -> None:
     """Raise `KeyReused` unless the key was used for the same messages."""
     if fingerprint != idempotency.fingerprint:
@@ -151,6 +160,12 @@ def check_repeat(idempotency: Idempotency, fingerprint: str) -> None:
             f"the idempotency key {idempotency.key!r} was used for other messages; use a new key",
             idempotency_key=idempotency.key,
         )
+
+
+def check_used_keys(key: Key, used: Sequence[UsedKey], next_seq: int) -> None:
+    """Raise `InputError` unless the entries of these idempotency keys exist."""
+    if not all(0 <= item.first_seq <= item.last_seq < next_seq for item in used):
+        raise InputError(f"{key.conversation}: an idempotency key has entries that do not exist")
 
 
 # -- reading ----------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from datetime import timedelta
 
 import pytest
 
-from firnline.errors import InputError
+from firnline.errors import InputError, UnknownConversation
 from firnline.log import limits
-from firnline.log.entry import Card, Digest, Key, Lease, Project
+from firnline.log.entry import Card, Digest, Idempotency, Key, Lease, Project, UsedKey
 from firnline.protocols import Pending, Store
 from firnline.testing.digests_suite import reopen
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, Ticking, drafts
@@ -241,3 +241,44 @@ class KeepingConformance:
         await store.release(lease)
         await store.clear_pending(FOREIGN, 1)
         assert (await seen())[:5] == (1, START + timedelta(days=1), 1, 0, 1)
+
+    # -- moving to another store --------------------------------------------------------------
+
+    @pytest.mark.promise("round-trip")
+    async def test_times_of_another_store_are_kept(self, store: Store, clock: Ticking) -> None:
+        long_ago = START - timedelta(days=9_000)
+        empty = await store.describe(KEY, created_at=long_ago, project="p")
+        assert (empty.created_at, empty.updated_at) == (long_ago, long_ago)
+        (entry,) = await store.append(KEY, drafts(["a"]))
+        head = await store.describe(KEY, created_at=long_ago + timedelta(microseconds=1))
+        assert head.created_at == long_ago + timedelta(microseconds=1)
+        assert (head.updated_at, head.project) == (entry.message.created_at, "p")
+        cards = [replace(_card(name), updated_at=long_ago) for name in "ab"]
+        assert await store.put_cards(cards[:1], keep_times=True) == 1
+        assert await store.put_cards([*cards, _card("c")], keep_times=True) == 3
+        now = replace(_card("c"), updated_at=clock.now)
+        assert await store.cards("draft", tenant="acme") == [*cards, now]
+
+    @pytest.mark.promise("idempotent")
+    async def test_idempotency_keys_of_another_store_are_known(self, store: Store) -> None:
+        names = ["b", "a b/ü 雪", "Z"]
+        for name in names:
+            await store.append(KEY, drafts(["x", "y"]), idempotency=Idempotency(name, f"of {name}"))
+        used = await store.used_keys(KEY)
+        assert [item.idempotency.key for item in used] == sorted(names, key=str.encode)
+        assert used[-1] == UsedKey(Idempotency("b", "of b"), 0, 1)
+        assert await store.used_keys(KEY, after="Z", limit=1) == used[1:2]
+        assert await store.used_keys(KEY, limit=0) == await store.used_keys(OTHER) == []
+        await store.append(OTHER, drafts(["x", "y", "x", "y", "x", "y"]))
+        await store.put_used_keys(OTHER, used)
+        await store.put_used_keys(OTHER, [used[0]._replace(first_seq=0), *used])
+        await reopen(store)
+        assert await store.used_keys(OTHER) == used
+        late = await store.append(OTHER, drafts(["x", "y"]), idempotency=Idempotency("b", "of b"))
+        assert (late.replayed, late.seq) == (True, 1)
+        with pytest.raises(InputError):
+            await store.put_used_keys(OTHER, [used[0]._replace(last_seq=6)])
+        with pytest.raises(UnknownConversation):
+            await store.put_used_keys(FOREIGN, used)
+        await store.erase(OTHER)
+        assert await store.used_keys(OTHER) == []

@@ -10,11 +10,11 @@ import asyncio
 import hashlib
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import Final
 
 from firnline.errors import ConflictError, InputError, StoreCorrupt, UnknownConversation
 from firnline.log import chain, limits
 from firnline.log.entry import (
+    BRANCH,
     Digest,
     EntryDraft,
     Head,
@@ -28,9 +28,6 @@ from firnline.log.message import encode_json
 from firnline.log.text import Json
 from firnline.protocols import Store
 from firnline.store import journal
-
-MARK: Final = "branch"
-"""The metadata field that names the source of a branch."""
 
 
 async def branch_conversation(store: Store, source: Key, seq: int, target: Key) -> Head:
@@ -105,7 +102,7 @@ def _drafts(page: Sequence[Record], before: str, pinned: Collection[int]) -> lis
 def _name(source: Key, seq: int) -> str:
     """The prefix of this branch's idempotency keys, of fixed length."""
     origin = encode_json([source.conversation, seq]).encode()
-    return f"{MARK} {hashlib.sha256(origin).hexdigest()}"
+    return f"{BRANCH} {hashlib.sha256(origin).hexdigest()}"
 
 
 async def _append(
@@ -130,9 +127,11 @@ async def _describe(store: Store, head: Head, seq: int, target: Key, *, replayed
     if current is None or (replayed and (current.project or current.metadata or current.strategy)):
         return
     origin: Json = {"of": head.conversation, "at": seq}
-    about = {"metadata": {**head.metadata, MARK: origin}, "strategy": head.strategy}
+    metadata = {**head.metadata, BRANCH: origin}
     with suppress(ConflictError):  # described by another process, or erased
-        await store.describe(target, project=head.project, **about, known=current)
+        await store.describe(
+            target, project=head.project, metadata=metadata, strategy=head.strategy, known=current
+        )
 
 
 async def _put_digests(store: Store, target: Key, digests: Sequence[Digest]) -> None:

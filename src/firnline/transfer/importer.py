@@ -27,12 +27,11 @@ from zoneinfo import ZoneInfo
 
 from firnline.errors import ConflictError, InputError, MessageTooLarge
 from firnline.log import limits
-from firnline.log.entry import Appended, Entry, Head
+from firnline.log.entry import BRANCH, Appended, Entry, Head
 from firnline.log.message import Message, encode, encode_json
 from firnline.log.text import Json
 from firnline.log.wire import MessageLike
 from firnline.protocols import Progress
-from firnline.transfer.branch import MARK
 from firnline.transfer.formats import OWN, READERS
 from firnline.transfer.formats.detect import format_of, no_format_error, select_files
 from firnline.transfer.formats.records import FORMAT as SOURCE
@@ -329,7 +328,7 @@ class _Importer:
             what = f"the beginning of a branch, which is in {fork.source.name}"
             self.notes.skip(what, fork.name)
         origin: Json = {"of": fork.source.name, "at": fork.at}
-        await here.describe({**fork.about, MARK: origin})
+        await here.describe({**fork.about, BRANCH: origin})
         return here, 0
 
 

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias, get_args
 
@@ -20,6 +21,7 @@ from firnline.log.entry import (
     Digest,
     DigestStatus,
     EntryDraft,
+    Head,
     Key,
     Project,
     Record,
@@ -28,7 +30,7 @@ from firnline.log.entry import (
     genesis,
     next_hash,
 )
-from firnline.log.message import decode, encode, encode_json
+from firnline.log.message import decode, encode, encode_json, format_time, parse_time
 from firnline.log.text import clean_fields, clean_name
 from firnline.log.wire import parse_unique
 from firnline.protocols import Progress, Store
@@ -98,12 +100,13 @@ async def _lines(
         key = Key(tenant, head.conversation)
         fields = {"conversation": head.conversation, "entries": head.entries, "head": head.hash}
         about = {"project": head.project, "metadata": head.metadata, "strategy": head.strategy}
+        created = {"created_at": format_time(head.created_at)}
         # Entries and pins added after the head was read are not exported. All this is read before
         # the entries; the last entry's hash proves that it was the same conversation.
         pinned = [entry.seq for entry in await store.pinned(key) if entry.seq < head.entries]
         digests = await digests_up_to(store, key, head)
         known, members = await topics_up_to(store, key, head)
-        yield _line({**fields, **about, "pinned": pinned}), Manifest(conversations=1)
+        yield _line({**fields, **created, **about, "pinned": pinned}), Manifest(conversations=1)
         async for page in checked_pages(store, key, head, (0, genesis(key))):
             yield _entry_lines(page)
         for digest in digests:
@@ -165,6 +168,7 @@ class _About(NamedTuple):
     metadata: dict[str, Any]
     strategy: dict[str, Any] | None
     pinned: frozenset[int]
+    created_at: datetime | None
 
 
 class _EntryPage(NamedTuple):
@@ -278,10 +282,21 @@ async def _describe_new(store: Store, key: Key, about: _About) -> None:
     head = await store.head(key)
     if head is None and about.entries:
         raise ConflictError(f"{key.conversation} was erased while it was being imported")
+    new = head is None or await _is_created_by_append(store, key, head)
+    created_at = about.created_at if new else None
     if head is None or ((about.project or about.metadata) and not (head.project or head.metadata)):
-        head = await store.describe(key, project=about.project, metadata=about.metadata, known=head)
+        head = await store.describe(
+            key, project=about.project, metadata=about.metadata, created_at=created_at, known=head
+        )
+    if created_at not in (None, head.created_at):
+        head = await store.describe(key, created_at=created_at, known=head)
     if about.strategy is not None and head.strategy is None:
         await store.describe(key, strategy=about.strategy, known=head)
+
+
+async def _is_created_by_append(store: Store, key: Key, head: Head) -> bool:
+    """Whether the conversation has the time of its first entry, as after an import."""
+    return [head.created_at] == [entry.message.created_at for entry in await store.at(key, [0])]
 
 
 async def _append_new(store: Store, tenant: str, page: _EntryPage) -> int:
@@ -404,7 +419,8 @@ class _ExportReader:
             strategy = clean_fields(strategy, "strategy")
         if any(type(seq) is not int or not 0 <= seq < fields["entries"] for seq in pinned):
             raise self._error(f"pinned entries {pinned!r:.60} are not all in the file")
-        about = project, metadata, strategy, frozenset(pinned)
+        created_at = parse_time(fields["created_at"]) if "created_at" in fields else None
+        about = project, metadata, strategy, frozenset(pinned), created_at
         self._about = _About(name, fields["entries"], fields["head"], *about)
         self._seq = 0
         self._hash = genesis(Key(self._from_tenant, name))

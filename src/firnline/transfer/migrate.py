@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from firnline.errors import ConflictError, InputError, StoreCorrupt
-from firnline.log.entry import Card, EntryDraft, Head, Key, Record, genesis
-from firnline.log.message import decode
+from firnline.log import limits
+from firnline.log.entry import Card, EntryDraft, Head, Key, Record, genesis, runs
+from firnline.log.message import decode, utc_now
 from firnline.protocols import Progress, Store
 from firnline.transfer.scan import checked_pages, digests_up_to, erased_error, heads, topics_up_to
 
 _CARDS: Final = 200
+_KEYS: Final = 1_000
+_SOON: Final = timedelta(days=3_650)  # pending work is postponed by hours at most
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -44,9 +47,9 @@ async def move(
     """Copy the data of these tenants, or of all, from one open store into another.
 
     The source is only read. What the target already holds must be the beginning of what the source
-    has, else `ConflictError`; none of it is changed. Running it again adds what is new. The target
-    builds its own search index and vectors. Idempotency keys are not copied, so let clients finish
-    their retries before they switch to the target.
+    has, else `ConflictError`; none of it is changed. Running it again adds what is new. Times and
+    idempotency keys are the same in the target, and what is pending in the source is pending there.
+    The target builds its own search index and vectors.
     """
     chosen = await _select_tenants(source, tenants)
     total = 0
@@ -68,6 +71,7 @@ async def move(
                 added=moved.added + conversation.added,
                 digests=moved.digests + await conversation.views(),
             )
+        await _pending(source, target, tenant)
         moved = replace(moved, cards=moved.cards + await _cards(source, target, tenant))
     return moved
 
@@ -105,7 +109,11 @@ class _ConversationCopy:
         there = await self._target.head(key)
         if there is None or (there.project, there.metadata, there.strategy) == (None, {}, None):
             await self._target.describe(
-                key, project=head.project, metadata=head.metadata, strategy=head.strategy
+                key,
+                project=head.project,
+                metadata=head.metadata,
+                strategy=head.strategy,
+                created_at=head.created_at,
             )
         start = await self._common_prefix(there)
         pinned = {entry.seq for entry in await self._source.pinned(key)}
@@ -116,8 +124,19 @@ class _ConversationCopy:
                 raise StoreCorrupt(
                     f"{key.conversation}: the target's hashes differ from the source's"
                 )
+            for first, last in runs([record.seq for record in page if record.archived]):
+                await self._target.archive(key, first, last)
             self.added += len(page)
             yield page[-1].seq + 1
+        await self._used_keys()
+
+    async def _used_keys(self) -> None:
+        """Copy the idempotency keys of the entries copied, so that late retries find them."""
+        after = ""
+        while page := await self._source.used_keys(self._key, after=after, limit=_KEYS):
+            there = [used for used in page if used.last_seq < self._head.entries]
+            await self._target.put_used_keys(self._key, there)
+            after = page[-1].idempotency.key
 
     async def _common_prefix(self, there: Head | None) -> tuple[int, str]:
         """The number of entries the target has, which must be the same, and the last hash."""
@@ -167,6 +186,16 @@ def _draft(record: Record, *, pinned: bool) -> EntryDraft:
     return EntryDraft(decode(record.body), record.body, record.tokens, record.tokenizer, pinned)
 
 
+async def _pending(source: Store, target: Store, tenant: str) -> None:
+    """Mark what is pending in the source, in the same order; workers of the target begin now."""
+    if not tenant:
+        return
+    now = utc_now()
+    waiting = await source.due(now + _SOON, limits.MIGRATE_PENDING_MAX, tenant)
+    for number, key in enumerate(waiting):
+        await target.mark_pending(key, now + number * timedelta(microseconds=1))
+
+
 async def _cards(source: Store, target: Store, tenant: str) -> int:
     """Copy the cards, which edges store next to the log; of two cards, the newer one is kept."""
     written = 0
@@ -177,7 +206,7 @@ async def _cards(source: Store, target: Store, tenant: str) -> int:
             found = await target.cards(kind, tenant=tenant, names=names, limit=len(names))
             there = {card.name: card.updated_at or _NEVER for card in found}
             newer = [c for c in page if (c.updated_at or _NEVER) > there.get(c.name, _NEVER)]
-            written += await target.put_cards(newer) if newer else 0
+            written += await target.put_cards(newer, keep_times=True) if newer else 0
             after = page[-1].name
     return written
 

@@ -218,9 +218,19 @@ Hit: Final = model_of(
     log.Hit,
     doc="An entry that was found, and why.",
     parts=Doc("The parts of the score."),
+    also_in=Doc("Other conversations with this message at this number: branches."),
     explanation=Annotated[str, Doc("", "score 2.10: words +1.40, meaning +0.70")],
 )
-Hits: Final = _list_of("Hits", "The entries that were found, best first.", Hit)
+Hits: Final = _page_of(
+    "Hits",
+    "The entries that were found, best first.",
+    Hit,
+    BaseModel,
+    degraded=Annotated[
+        list[str],
+        Doc("Why entries may be missing: their vectors are not created yet. Usually empty."),
+    ],
+)
 model_of(Budget, doc="The budget of a context.")
 model_of(Accounting, doc="Where the tokens went; all fields but `window` add up to it.")
 model_of(LeftOut, doc="What is not in the context.")

@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
 from bson import ObjectId
@@ -17,7 +18,7 @@ from pymongo import UpdateOne
 
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log.entry import Card, Key, genesis
-from firnline.store.cards import CardQuery, card_checksum, verify_card
+from firnline.store.cards import CardQuery, card_checksum, card_time, verify_card
 from firnline.store.mongo import intents
 from firnline.store.mongo.connection import Doc, MongoDatabase
 
@@ -26,7 +27,9 @@ _LEFT_MICROSECONDS: Final = 60 * 1_000_000
 _PLACE: Final = ("tenant", "kind", "name")
 
 
-async def put_cards(database: MongoDatabase, cards: Sequence[Card], *, absent: bool) -> int:
+async def put_cards(
+    database: MongoDatabase, cards: Sequence[Card], *, absent: bool, keep_times: bool
+) -> int:
     """Write the cards whose conversation exists, or that belong to none."""
     lives = await _lives(database, [(card.tenant, card.conversation) for card in cards])
     there = [card for card in cards if not card.conversation or _key(card) in lives]
@@ -35,10 +38,16 @@ async def put_cards(database: MongoDatabase, cards: Sequence[Card], *, absent: b
     for card in there:
         at = card.tenant, card.kind, card.name
         chosen[at] = chosen.get(at, card) if absent else card
-    docs = [_doc(chosen[at], lives.get(_key(chosen[at])), now) for at in sorted(chosen)]
+    docs = [
+        _doc(card, lives.get(_key(card)), card_time(card, now, keep_times=keep_times))
+        for _, card in sorted(chosen.items(), key=itemgetter(0))
+    ]
     if not docs:
         return 0
-    written = await (_put_one if len(docs) == 1 else _put_many)(database, docs, absent=absent)
+    if len(docs) == 1:
+        written = await _put_one(database, docs[0], absent=absent)
+    else:
+        written = await _put_many(database, docs, now, absent=absent)
     await _drop_erased(database, docs)
     return written if absent else len(there)
 
@@ -104,16 +113,16 @@ async def _apply(database: MongoDatabase, docs: Sequence[Doc], *, absent: bool) 
     return done.upserted_count if absent else len(docs)
 
 
-async def _put_one(database: MongoDatabase, docs: Sequence[Doc], *, absent: bool) -> int:
-    request = _request(docs[0], absent=absent)
+async def _put_one(database: MongoDatabase, doc: Doc, *, absent: bool) -> int:
+    request = _request(doc, absent=absent)
     done = await database.write(lambda: database["cards"].bulk_write([request]))
     return done.upserted_count if absent else 1
 
 
-async def _put_many(database: MongoDatabase, docs: Sequence[Doc], *, absent: bool) -> int:
+async def _put_many(database: MongoDatabase, docs: Sequence[Doc], now: int, *, absent: bool) -> int:
     if sum(len(doc["body"]) for doc in docs) > _BATCH_BYTES_MAX:
         raise InputError(f"cards too large: the limit is {_BATCH_BYTES_MAX:,} bytes per call")
-    batch = {"_id": ObjectId(), "at": docs[0]["updated_at"], "absent": absent, "cards": list(docs)}
+    batch = {"_id": ObjectId(), "at": now, "absent": absent, "cards": list(docs)}
     await database.write(lambda: database["batches"].insert_one(dict(batch)))
     written = await _apply(database, docs, absent=absent)
     await database.read(lambda: database["batches"].delete_one({"_id": batch["_id"]}))

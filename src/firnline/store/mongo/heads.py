@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property, partial
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +20,7 @@ from pymongo.errors import DuplicateKeyError
 
 from firnline.errors import StoreCorrupt, UnknownConversation
 from firnline.log.entry import Head, Key, Project, Record, genesis
-from firnline.log.message import encode_json
+from firnline.log.message import encode_json, microseconds
 from firnline.log.text import Json
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.rows import SEQ_MAX, ConversationRow, all_of_type, head_of, projects_of
@@ -218,19 +219,25 @@ async def conversations(
 async def describe(
     database: MongoDatabase,
     key: Key,
-    project: str | None,
-    metadata: dict[str, Json] | None,
-    strategy: dict[str, Json] | None,
+    about: tuple[str | None, dict[str, Json] | None, dict[str, Json] | None, datetime | None],
     known: Head | None,
 ) -> Head:
-    """Set the given fields; creates the conversation if there is none. One write."""
+    """Set project, metadata, strategy and time if given; creates the conversation if needed.
+
+    One write.
+    """
+    project, metadata, strategy, created_at = about
     which = key._asdict() if known is None else await _still_described(database, key, known)
     new = {**new_head(key, database.now), "_id": ObjectId()}
     kept = {name: {"$ifNull": [f"${name}", _literal(value)]} for name, value in new.items()}
     kept["created_at"]["$ifNull"][1] = kept["updated_at"]["$ifNull"][1] = database.now
     given = {"project": project, "metadata": _json(metadata), "strategy": _json(strategy)}
     wanted = {name: _literal(value) for name, value in given.items() if value is not None}
-    whole = {"twin": {"$ifNull": ["$twin", TWIN]}}
+    whole: Doc = {"twin": {"$ifNull": ["$twin", TWIN]}}
+    if created_at is not None:
+        at = microseconds(created_at)
+        wanted["created_at"] = _literal(at)
+        whole["updated_at"] = {"$cond": [{"$eq": ["$next_seq", 0]}, at, "$updated_at"]}
 
     async def write() -> Doc | None:
         while True:

@@ -6,15 +6,21 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from firnline.errors import StoreCorrupt
+from firnline.errors import StoreCorrupt, StoreUnavailable
 from firnline.log import chain, limits
-from firnline.log.entry import Entry, Key, Record, genesis, runs
+from firnline.log.entry import Entry, Idempotency, Key, Record, UsedKey, genesis, runs
 from firnline.log.message import EPOCH, decode, microseconds
 from firnline.store import rows
-from firnline.store.mongo.connection import Doc, MongoDatabase
+from firnline.store.mongo.connection import Doc, MongoDatabase, pause
 from firnline.store.mongo.flush import find_settled
-from firnline.store.mongo.heads import HeadState, SegmentSpan, check_twin, record_of
-from firnline.store.mongo.intents import current
+from firnline.store.mongo.heads import (
+    HeadState,
+    SegmentSpan,
+    check_twin,
+    record_of,
+    unknown_conversation,
+)
+from firnline.store.mongo.intents import Put, change, current
 from firnline.store.rows import SEQ_MAX, Segment
 
 T = TypeVar("T")
@@ -69,6 +75,47 @@ async def find_keys(
         if row.get("key") in names:
             known[row["key"]] = (row["fingerprint"], row["seq"], row["last"])
     return known
+
+
+async def used_keys(
+    database: MongoDatabase, state: HeadState, after: str, limit: int
+) -> list[UsedKey]:
+    """The idempotency keys that were used, in order, after `after`."""
+    if limit <= 0:
+        return []
+    asked = {**state.own, "key": {"$gt": after}}
+    docs = await database.read(
+        lambda: database["idempotency"].find(asked).sort("key", 1).limit(limit).to_list()
+    )
+    known = {doc["key"]: (doc["fingerprint"], doc["first_seq"], doc["last_seq"]) for doc in docs}
+    for row in state.tail:
+        if "key" in row and row["key"].encode() > after.encode():
+            known[row["key"]] = (row["fingerprint"], row["seq"], row["last"])
+    names = sorted(known, key=str.encode)[:limit]
+    return [UsedKey(Idempotency(name, known[name][0]), *known[name][1:]) for name in names]
+
+
+async def put_used_keys(database: MongoDatabase, key: Key, used: Sequence[UsedKey]) -> None:
+    """Write idempotency keys; those that are known are kept."""
+    for tries in range(_TRIES_MAX):
+        state = await current(database, key)
+        if state is None:
+            raise unknown_conversation(key)
+        rows.check_used_keys(key, used, state.found.next_seq)
+        known = await find_keys(database, state, [item.idempotency.key for item in used])
+        puts = [
+            Put(
+                "idempotency",
+                {"key": name},
+                {"fingerprint": fingerprint, "first_seq": first, "last_seq": last},
+            )
+            for (name, fingerprint), first, last in used
+            if name not in known
+        ]
+        if not puts or await change(database, state, puts, {}) is not None:
+            return
+        await pause(tries)
+    raise StoreUnavailable("too many concurrent writes, nothing was written; retry")
 
 
 # -- spans ------------------------------------------------------------------------------------

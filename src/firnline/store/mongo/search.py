@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from bson import ObjectId
 
 from firnline.errors import StoreCorrupt
-from firnline.language.terms import query_terms
+from firnline.language.terms import search_terms
 from firnline.log import limits
 from firnline.log.entry import IndexMatch, Key, Scope
 from firnline.log.message import microseconds
@@ -48,15 +48,15 @@ async def matches(
     database: MongoDatabase, tenant: str, query: str, scope: Scope, limit: int
 ) -> list[IndexMatch]:
     """First entries that contain the words, then those by a named speaker or date."""
-    terms = query_terms(query)
+    terms = search_terms(query)
     if not terms or limit <= 0 or scope.topics == ():
         return []
     await catch_up(database, tenant, scope.conversation)
     within = await _scope_filter(database, tenant, scope)
     if within is None:
         return []
-    own = [words.of_query(tenant, term) for term in terms]
-    facts = [words.of_fact(tenant, "".join(term)) for term in terms]
+    own = [words.number(tenant, term) for term in terms]
+    facts = [words.of_fact(tenant, term) for term in terms]
     few = await _match_few(database, own, facts, within)
     if few is not None:
         return few[:limit]

@@ -27,6 +27,7 @@ from firnline.log.entry import (
     Record,
     Scope,
     Topic,
+    UsedKey,
 )
 from firnline.log.message import utc_now
 from firnline.log.text import Json
@@ -166,6 +167,15 @@ class MongoStore:
         _ = self._open_db
         return await self._writer.append(key, drafts, expected_seq, idempotency)
 
+    async def used_keys(self, key: Key, *, after: str = "", limit: int = 100) -> list[UsedKey]:
+        """See `Store.used_keys`."""
+        return await self._read(key, lambda s: log.used_keys(self._open_db, s, after, limit), [])
+
+    async def put_used_keys(self, key: Key, used: Sequence[UsedKey]) -> None:
+        """See `Store.put_used_keys`."""
+        async with self._open_db.turn(key):
+            await log.put_used_keys(self._open_db, key, used)
+
     async def read(
         self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
     ) -> list[Entry]:
@@ -217,10 +227,12 @@ class MongoStore:
         project: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
+        created_at: datetime | None = None,
         known: Head | None = None,
     ) -> Head:
         """See `Store.describe`."""
-        return await heads.describe(self._open_db, key, project, metadata, strategy, known)
+        about = project, metadata, strategy, created_at
+        return await heads.describe(self._open_db, key, about, known)
 
     async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
         """See `Store.pin`."""
@@ -403,11 +415,13 @@ class MongoStore:
 
     # -- cards --------------------------------------------------------------------------------
 
-    async def put_cards(self, cards: Sequence[Card], *, absent: bool = False) -> int:
+    async def put_cards(
+        self, cards: Sequence[Card], *, absent: bool = False, keep_times: bool = False
+    ) -> int:
         """See `Store.put_cards`."""
         for card in cards:
             check_card(card)
-        return await put_cards(self._open_db, cards, absent=absent)
+        return await put_cards(self._open_db, cards, absent=absent, keep_times=keep_times)
 
     async def cards(
         self,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Card, Key
-from firnline.store.cards import CardQuery, card_checksum, verify_card
+from firnline.store.cards import CardQuery, card_checksum, card_time, verify_card
 from firnline.store.postgres.connection import Row, Transaction
 
 _COLUMNS: Final = (
@@ -26,7 +27,9 @@ _REPLACE: Final = (
 )
 
 
-async def put_cards(transaction: Transaction, cards: Sequence[Card], *, absent: bool) -> int:
+async def put_cards(
+    transaction: Transaction, cards: Sequence[Card], *, absent: bool, keep_times: bool
+) -> int:
     """Write the cards whose conversation exists, or that have none."""
     keys = sorted({(card.tenant, card.conversation) for card in cards if card.conversation})
     known, ((now,),) = await transaction.each(
@@ -46,7 +49,10 @@ async def put_cards(transaction: Transaction, cards: Sequence[Card], *, absent: 
     for card in there:
         at = card.kind, card.tenant, card.name
         chosen[at] = chosen.get(at, card) if absent else card
-    rows = [_row(chosen[at], numbers.get(_key(chosen[at])), now) for at in sorted(chosen)]
+    rows = [
+        _row(card, numbers.get(_key(card)), card_time(card, now, keep_times=keep_times))
+        for _, card in sorted(chosen.items(), key=itemgetter(0))
+    ]
     if not rows:
         return 0
     columns = [list(column) for column in zip(*rows, strict=True)]

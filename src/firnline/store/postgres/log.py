@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from firnline.errors import InputError, StoreCorrupt, UnknownConversation
 from firnline.log import chain, limits
-from firnline.log.entry import Entry, Head, Key, Record, genesis, runs
+from firnline.log.entry import Entry, Head, Key, Record, UsedKey, genesis, runs
 from firnline.log.message import microseconds
 from firnline.store import rows
 from firnline.store.postgres.connection import Query, Row, Transaction
@@ -181,6 +181,28 @@ async def create(transaction: Transaction, key: Key, now: str) -> ConversationRo
         (*key, start, start),
     )
     return ConversationRow(key, row[0], 0, 0, start) if row else None
+
+
+async def used_keys(transaction: Transaction, key: Key, after: str, limit: int) -> list[UsedKey]:
+    """The idempotency keys that were used, in order."""
+    found = await transaction.rows(
+        f"SELECT conversation, key, fingerprint, first_seq, last_seq, mark FROM idempotency"
+        f" WHERE {HERE}"
+        " AND key > %(after)s ORDER BY key LIMIT %(limit)s",
+        here(key, after=after, limit=max(limit, 0)),
+    )
+    return [rows.used_key(key, id_, row) for id_, *row in found]
+
+
+async def put_used_keys(transaction: Transaction, key: Key, used: Sequence[UsedKey]) -> None:
+    """Write idempotency keys; those that are known are kept."""
+    found = await must_find(transaction, key, KEEP)
+    rows.check_used_keys(key, used, found.next_seq)
+    transaction.insert(
+        "idempotency (tenant, conversation, key, fingerprint, first_seq, last_seq)",
+        [(key.tenant, found.id, *idempotency, first, last) for idempotency, first, last in used],
+        otherwise="ON CONFLICT DO NOTHING",
+    )
 
 
 # -- reading ----------------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 from firnline.log.entry import Head, Key, Project
-from firnline.log.message import encode_json
+from firnline.log.message import encode_json, microseconds
 from firnline.log.text import Json
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Transaction
@@ -22,12 +23,11 @@ _SEALS: Final = "SELECT part, count, mark FROM seal WHERE tenant = %s AND conver
 async def describe(
     transaction: Transaction,
     key: Key,
-    project: str | None,
-    metadata: dict[str, Json] | None,
-    strategy: dict[str, Json] | None,
+    about: tuple[str | None, dict[str, Json] | None, dict[str, Json] | None, datetime | None],
     known: Head | None,
 ) -> Head:
-    """Set the passed values; create the conversation if it does not exist."""
+    """Set project, metadata, strategy and time if given; create the conversation if needed."""
+    project, metadata, strategy, created_at = about
     if known is None:
         await _lock(transaction, key)
     else:
@@ -39,6 +39,13 @@ async def describe(
         " WHERE tenant = %s AND name = %s",
         (project, _json(metadata), _json(strategy), *key),
     )
+    if created_at is not None:
+        at = microseconds(created_at)
+        transaction.later(
+            "UPDATE conversation SET created_at = %s, updated_at ="
+            " CASE next_seq WHEN 0 THEN %s ELSE updated_at END WHERE tenant = %s AND name = %s",
+            (at, at, *key),
+        )
     head = await log.head(transaction, key)
     assert head is not None  # noqa: S101 - it was just written
     return head

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from firnline.language.terms import query_terms
+from firnline.language.terms import search_terms
 from firnline.log import limits
 from firnline.log.entry import IndexMatch, Key, Scope
 from firnline.log.message import microseconds
@@ -63,12 +63,12 @@ async def matches(
     transaction: Transaction, tenant: str, query: str, scope: Scope, limit: int
 ) -> list[IndexMatch]:
     """Entries that contain the words, then those whose speaker or date the query names."""
-    terms = query_terms(query)
+    terms = search_terms(query)
     if not terms or limit <= 0 or scope.topics == ():
         return []
     transaction.later(_BOUNDED)
-    own = [words.of_query(tenant, term) for term in terms]
-    facts = [words.of_fact(tenant, "".join(term)) for term in terms]
+    own = [words.lexeme(tenant, term) for term in terms]
+    facts = [words.of_fact(tenant, term) for term in terms]
     found, asked = await _count_terms(transaction, tenant, scope, own, facts)
     if scope.conversation is not None and found is None:
         return []

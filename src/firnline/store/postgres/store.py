@@ -31,6 +31,7 @@ from firnline.log.entry import (
     Record,
     Scope,
     Topic,
+    UsedKey,
 )
 from firnline.log.message import utc_now
 from firnline.log.text import Json
@@ -163,6 +164,14 @@ class PostgresStore:
                 raise doubt from None  # the first attempt may have been written
             return replace(stored, replayed=stored.replayed and not first.stored(stored))
 
+    async def used_keys(self, key: Key, *, after: str = "", limit: int = 100) -> list[UsedKey]:
+        """See `Store.used_keys`."""
+        return await self._read(key.tenant, lambda tx: log.used_keys(tx, key, after, limit))
+
+    async def put_used_keys(self, key: Key, used: Sequence[UsedKey]) -> None:
+        """See `Store.put_used_keys`."""
+        await self._write(key.tenant, lambda tx: log.put_used_keys(tx, key, used))
+
     async def read(
         self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
     ) -> list[Entry]:
@@ -232,12 +241,12 @@ class PostgresStore:
         project: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
+        created_at: datetime | None = None,
         known: Head | None = None,
     ) -> Head:
         """See `Store.describe`."""
-        return await self._write(
-            key.tenant, lambda tx: projects.describe(tx, key, project, metadata, strategy, known)
-        )
+        about = project, metadata, strategy, created_at
+        return await self._write(key.tenant, lambda tx: projects.describe(tx, key, about, known))
 
     async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
         """See `Store.pin`."""
@@ -446,13 +455,16 @@ class PostgresStore:
 
     # -- cards --------------------------------------------------------------------------------
 
-    async def put_cards(self, cards: Sequence[Card], *, absent: bool = False) -> int:
+    async def put_cards(
+        self, cards: Sequence[Card], *, absent: bool = False, keep_times: bool = False
+    ) -> int:
         """See `Store.put_cards`."""
         for card in cards:
             check_card(card)
         tenants = {card.tenant for card in cards}
         whose = tenants.pop() if len(tenants) == 1 else ALL_TENANTS
-        return await self._write(whose, lambda tx: put_cards(tx, cards, absent=absent))
+        how = {"absent": absent, "keep_times": keep_times}
+        return await self._write(whose, lambda tx: put_cards(tx, cards, **how))
 
     async def cards(
         self,

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from firnline.language.stems import stem
-from firnline.language.terms import fact_terms, index_terms, role_term, searchable_text, spellings
+from firnline.language.terms import entry_terms, fact_terms, role_term
 from firnline.log.message import Message
 
 _PART: Final = 50_000  # terms in one row; a tsvector holds a megabyte
@@ -25,13 +24,8 @@ _FACT: Final = "@"  # prefix of speaker and date terms
 @lru_cache(maxsize=65_536)
 def lexeme(tenant: str, term: str) -> str:
     """The hash of a term in the index."""
-    named = f"{tenant}\0{stem(term)}".encode()
+    named = f"{tenant}\0{term}".encode()
     return base64.urlsafe_b64encode(hashlib.blake2b(named, digest_size=6).digest()).decode()
-
-
-def of_query(tenant: str, term: Sequence[str]) -> str:
-    """The hash of a term of `query_terms`: a word, or a pair of adjacent characters."""
-    return lexeme(tenant, "".join(term))
 
 
 def of_fact(tenant: str, term: str) -> str:
@@ -46,8 +40,8 @@ def of_role(tenant: str, role: str) -> str:
 
 def parts(tenant: str, message: Message) -> list[str]:
     """The index rows of a message, each in the text form of a tsvector."""
-    found = {lexeme(tenant, term) for term in spellings(index_terms(searchable_text(message)))}
-    found |= {of_fact(tenant, term) for term in spellings(fact_terms(message))}
+    found = {lexeme(tenant, term) for term in entry_terms(message)}
+    found |= {of_fact(tenant, term) for term in fact_terms(message)}
     every = iter(found)
     rows = []
     while part := " ".join(islice(every, _PART)):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import apsw
 
+from firnline.errors import StoreUnavailable
 from firnline.protocols import Progress
 from firnline.store.files import atomic_write
 from firnline.store.sqlite.checksums import checksum_vfs, has_room, mark_new, reserve, verify_reads
@@ -17,11 +20,27 @@ from firnline.store.sqlite.connection import DatabaseFile, connect, translate_er
 _BACKUP_PAGES: Final = 1_024  # copied per step
 
 
-def copy_to(place: DatabaseFile, path: Path, progress: Progress | None) -> None:
-    """Write a copy to a new file, which appears only when it is complete. Blocks.
+async def copy_to(place: DatabaseFile, path: Path, progress: Progress | None) -> None:
+    """Write a copy to a new file, which appears only when it is complete.
 
-    `StoreCorrupt` if a page does not have its checksum: a copy would hide that.
+    `StoreCorrupt` if a page does not have its checksum: a copy would hide that. If this is
+    canceled, no file is left.
     """
+    stopped = threading.Event()
+    copying = asyncio.ensure_future(asyncio.to_thread(_copy_to, place, path, progress, stopped))
+    try:
+        await asyncio.shield(copying)
+    except asyncio.CancelledError:
+        stopped.set()
+        await asyncio.wait([copying])
+        if not copying.cancelled():
+            copying.exception()  # retrieved, or asyncio would log it
+        raise
+
+
+def _copy_to(
+    place: DatabaseFile, path: Path, progress: Progress | None, stopped: threading.Event
+) -> None:
     with atomic_write(path, new=True) as half_done:
         with translate_errors(half_done):
             target = apsw.Connection(str(half_done), vfs=checksum_vfs())
@@ -32,17 +51,24 @@ def copy_to(place: DatabaseFile, path: Path, progress: Progress | None) -> None:
             translate_errors(place.path),
             closing(connect(place, writer=False)) as source,
         ):
-            _copy(source, target, progress)
+            _copy(source, target, progress, stopped)
         with translate_errors(half_done):
             _finish(half_done)
 
 
-def _copy(source: apsw.Connection, target: apsw.Connection, progress: Progress | None) -> None:
+def _copy(
+    source: apsw.Connection,
+    target: apsw.Connection,
+    progress: Progress | None,
+    stopped: threading.Event,
+) -> None:
     # In a snapshot; otherwise every commit by another connection restarts the copy.
     source.execute("BEGIN; SELECT count(*) FROM conversation").fetchall()
     verify_reads(source, on=has_room(source))
     with target.backup("main", source, "main") as copy:
         while not copy.done:
+            if stopped.is_set():
+                raise StoreUnavailable("the backup was canceled; nothing was written")
             copy.step(_BACKUP_PAGES)
             if progress is not None:
                 progress(copy.page_count - copy.remaining, copy.page_count)

@@ -10,7 +10,7 @@ import apsw
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Card, Key
 from firnline.log.message import encode_json
-from firnline.store.cards import CardQuery, card_checksum, verify_card
+from firnline.store.cards import CardQuery, card_checksum, card_time, verify_card
 from firnline.store.sqlite.write_buffer import WriteBuffer
 
 # Cast to bytes: invalid UTF-8 in a damaged text would raise in the code that looks for damage.
@@ -32,6 +32,7 @@ def put_cards(
     now: int,
     *,
     absent: bool,
+    keep_times: bool,
 ) -> int:
     """Write the cards whose conversation exists, or that have none."""
     rows = []
@@ -42,8 +43,9 @@ def put_cards(
             if head is None:
                 continue
             number = head.id
-        checksum = card_checksum(card, number, now)
-        rows.append((card.kind, card.tenant, card.name, number, now, checksum, card.body))
+        at = card_time(card, now, keep_times=keep_times)
+        checksum = card_checksum(card, number, at)
+        rows.append((card.kind, card.tenant, card.name, number, at, checksum, card.body))
     before = connection.total_changes()
     connection.executemany(_INSERT if absent else _REPLACE, rows)
     return connection.total_changes() - before

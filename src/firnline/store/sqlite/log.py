@@ -19,6 +19,7 @@ from firnline.log.entry import (
     Idempotency,
     Key,
     Record,
+    UsedKey,
     genesis,
     runs,
 )
@@ -125,6 +126,33 @@ def _replay(
     heads.write_entries(connection)  # the entries may have been appended in this transaction
     found = SqliteRow(key, head.id, head.next_seq, head.total, head.hash)
     return Appended(tuple(span(connection, found, first, last)), replayed=True)
+
+
+def used_keys(
+    connection: apsw.Connection, found: SqliteRow, *, after: str, limit: int
+) -> list[UsedKey]:
+    """The idempotency keys that were used, in order."""
+    rows_ = connection.execute(
+        "SELECT key, fingerprint, first_seq, last_seq, mark FROM idempotency"
+        " WHERE conversation = ? AND key > ? ORDER BY key LIMIT ?",
+        (found.id, after, max(limit, 0)),
+    )
+    return [rows.used_key(found.key, found.id, row) for row in rows_]
+
+
+def put_used_keys(connection: apsw.Connection, key: Key, used: Sequence[UsedKey]) -> None:
+    """Write idempotency keys; those that are known are kept."""
+    found = find(connection, key)
+    if found is None:
+        raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+    rows.check_used_keys(key, used, found.next_seq)
+    connection.executemany(
+        "INSERT OR IGNORE INTO idempotency VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (found.id, *columns, rows.idempotency_mark(found.id, *columns))
+            for columns in ((*name, first, last) for name, first, last in used)
+        ],
+    )
 
 
 # -- reading ----------------------------------------------------------------------------------

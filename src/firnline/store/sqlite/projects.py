@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import apsw
 
 from firnline.log.entry import Head, Key, Project
-from firnline.log.message import encode_json
+from firnline.log.message import encode_json, microseconds
 from firnline.log.text import Json
 from firnline.store.rows import projects_of
 from firnline.store.sqlite import log
@@ -18,14 +20,14 @@ def describe(
     connection: apsw.Connection,
     heads: WriteBuffer,
     key: Key,
-    about: tuple[str | None, dict[str, Json] | None, dict[str, Json] | None],
+    about: tuple[str | None, dict[str, Json] | None, dict[str, Json] | None, datetime | None],
     now: int,
     known: Head | None,
 ) -> Head:
-    """Set project, metadata and strategy if given; create the conversation if there is none."""
+    """Set project, metadata, strategy and time if given; create the conversation if needed."""
     if known is not None:
         known.check_described(log.head(connection, key))
-    project, metadata, strategy = about
+    project, metadata, strategy, created_at = about
     if heads.find(connection, key) is None:
         heads.create(connection, key, now)
     connection.execute(
@@ -33,6 +35,12 @@ def describe(
         " strategy = coalesce(?, strategy) WHERE tenant = ? AND name = ?",
         (project, _json(metadata), _json(strategy), *key),
     )
+    if created_at is not None:
+        connection.execute(
+            "UPDATE conversation SET created_at = ?1, updated_at = iif(next_seq, updated_at, ?1)"
+            " WHERE tenant = ?2 AND name = ?3",
+            (microseconds(created_at), *key),
+        )
     head = log.head(connection, key)
     assert head is not None  # noqa: S101 - it was just written
     return head

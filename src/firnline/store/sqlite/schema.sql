@@ -109,9 +109,9 @@ CREATE TABLE said (
 ) STRICT, WITHOUT ROWID;
 
 -- The search index, a view of the log, too: rowid is entry.id. `before` are the words of the entry
--- before, `facts` who spoke and when.
+-- before, `facts` who spoke and when; all as terms with their stems, split at spaces.
 CREATE VIRTUAL TABLE search USING fts5 (
-    terms, before, facts, content = '', contentless_delete = 1, tokenize = 'porter ascii'
+    terms, before, facts, content = '', contentless_delete = 1, tokenize = "ascii tokenchars '_'"
 );
 
 -- How many entries have a word, read from the index itself.

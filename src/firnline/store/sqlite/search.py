@@ -11,17 +11,7 @@ from typing import Any, Final
 import apsw
 
 from firnline.errors import StoreCorrupt
-from firnline.language.stems import stem
-from firnline.language.terms import (
-    all_fact_terms,
-    all_terms,
-    fact_terms,
-    index_terms,
-    match_score,
-    query_terms,
-    role_term,
-    searchable_text,
-)
+from firnline.language.terms import entry_terms, fact_terms, match_score, role_term, search_terms
 from firnline.log import limits
 from firnline.log.entry import IndexMatch, Key, Record, Scope
 from firnline.log.message import EPOCH, Message, decode, microseconds
@@ -31,6 +21,7 @@ from firnline.store.sqlite.connection import fetch_one
 
 _RANK: Final = "bm25(1.0, 0.2, 0.1)"  # own words, words of the entry before, speaker and date
 _EVER: Final = 1 << 62
+_TERMS_SINCE: Final = 7  # the schema since which terms are indexed as they are looked up
 
 
 def index_pending(connection: apsw.Connection, conversation: int, until: int = 1 << 32) -> bool:
@@ -50,7 +41,7 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
     words, dates, end, before = [], [], found.next_seq, ""
     for record in page(stored, limits.INDEX_PAGE + 1):
         message = _message(record)
-        terms = " ".join(index_terms(searchable_text(message))) if message else ""
+        terms = " ".join(entry_terms(message)) if message else ""
         if record.seq >= indexed:
             end = record.seq + 1
             if message is not None:
@@ -66,14 +57,18 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
 
 
 def unindexed(
-    connection: apsw.Connection, tenant: str | None = None, conversation: str | None = None
+    connection: apsw.Connection,
+    tenant: str | None = None,
+    conversation: str | None = None,
+    *,
+    everything: bool = False,
 ) -> list[tuple[int, int]]:
-    """The conversations with entries that are not indexed, and where their logs end."""
+    """The conversations with entries that are not indexed, or all, and where their logs end."""
     return list(
         connection.execute(
-            "SELECT id, next_seq FROM conversation WHERE indexed < next_seq"
+            "SELECT id, next_seq FROM conversation WHERE (?3 OR indexed < next_seq)"
             " AND (?1 IS NULL OR tenant = ?1) AND (?2 IS NULL OR name = ?2)",
-            (tenant, conversation),
+            (tenant, conversation, everything),
         )
     )
 
@@ -89,7 +84,7 @@ def matches(
     connection: apsw.Connection, tenant: str, query: str, scope: Scope, limit: int
 ) -> list[IndexMatch]:
     """Search the index: first entries with the words, then entries by speaker and date."""
-    asked = query_terms(query)
+    asked = search_terms(query)
     if not asked or limit <= 0:
         return []
     words = _or_expression(asked)
@@ -106,19 +101,17 @@ def matches(
     return found[:limit]
 
 
-def _or_expression(terms: Sequence[tuple[str, ...]]) -> str:
-    return " OR ".join('"' + " ".join(term) + '"' for term in terms)
+def _or_expression(terms: Sequence[str]) -> str:
+    return " OR ".join(f'"{term}"' for term in terms)
 
 
-def _rare_terms(
-    connection: apsw.Connection, asked: Sequence[tuple[str, ...]]
-) -> Sequence[tuple[str, ...]]:
+def _rare_terms(connection: apsw.Connection, asked: Sequence[str]) -> Sequence[str]:
     """The rarest terms, as many as a search can rank; at least one that occurs at all.
 
     Entries with only common terms would rank last; next to a rare term, common ones still count.
     """
     known = sorted(((_entries_with(connection, term), term) for term in asked), key=itemgetter(0))
-    chosen: list[tuple[str, ...]] = []
+    chosen: list[str] = []
     weighed = 0
     for entries, term in known:
         if weighed and weighed + entries > limits.SEARCH_WEIGHED_MAX:
@@ -128,13 +121,10 @@ def _rare_terms(
     return chosen
 
 
-def _entries_with(connection: apsw.Connection, term: tuple[str, ...]) -> int:
-    """The number of entries in the whole store that contain a term, at most."""
-    counts = connection.executemany(
-        "SELECT doc FROM term WHERE term = ? AND col = 'terms'", [(stem(word),) for word in term]
-    )
-    found = [int(count) for (count,) in counts]
-    return min(found) if len(found) == len(term) else 0
+def _entries_with(connection: apsw.Connection, term: str) -> int:
+    """The number of entries in the whole store that contain a term."""
+    row = fetch_one(connection, "SELECT doc FROM term WHERE term = ? AND col = 'terms'", (term,))
+    return int(row[0]) if row else 0
 
 
 def _matches(
@@ -176,7 +166,7 @@ _SAID: Final = (
 def _of_roles(expression: str, scope: Scope) -> str:
     if not scope.roles:
         return expression
-    roles = " OR ".join(f'"{role_term(role)}"' for role in sorted(scope.roles))
+    roles = _or_expression([role_term(role) for role in sorted(scope.roles)])
     return f"({expression}) AND (facts : ({roles}))"
 
 
@@ -209,30 +199,47 @@ def _in_topics(
     return bool(row) and (name, row[0]) in topics
 
 
+def is_outdated(connection: apsw.Connection) -> bool:
+    """Whether an older Firnline made the index; only a store that may write can rebuild it."""
+    return int(fetch_one(connection, "PRAGMA user_version")[0]) < _TERMS_SINCE
+
+
 def unindexed_matches(
     connection: apsw.Connection, tenant: str, query: str, scope: Scope, limit: int
 ) -> list[IndexMatch]:
     """Search unindexed entries by reading them: a read-only store cannot update its index."""
+    asked = frozenset(search_terms(query))
     found: list[IndexMatch] = []
-    asked = set(query_terms(query))
-    for id_, _ in unindexed(connection, tenant, scope.conversation):
+    for id_, name, seq, message in _unindexed_entries(connection, tenant, scope):
+        own, facts = frozenset(entry_terms(message)), frozenset(fact_terms(message))
+        if not match_score(asked, own, facts, frozenset()):
+            continue
+        if scope.topics is None or _in_topics(connection, id_, name, seq, scope.topics):
+            found.append(IndexMatch(name, seq, 0.0))
+        if len(found) >= limit:
+            break
+    return found
+
+
+def _unindexed_entries(
+    connection: apsw.Connection, tenant: str, scope: Scope
+) -> Iterator[tuple[int, str, int, Message]]:
+    """Entries that are not indexed and in scope, but for its topics: conversation and message."""
+    outdated = is_outdated(connection)
+    for id_, _ in unindexed(connection, tenant, scope.conversation, everything=outdated):
         name, project, first = fetch_one(
             connection, "SELECT name, project, indexed FROM conversation WHERE id = ?", (id_,)
         )
         place = log.find(connection, Key(tenant, name))
-        if place is None or scope.project not in (None, project) or scope.topics is not None:
-            continue  # an unindexed entry has no topic
+        if place is None or scope.project not in (None, project):
+            continue
         if first < 0:
             raise StoreCorrupt(f"the row of the conversation {name!r} is damaged")
-        for record in log.records(connection, place, first, place.next_seq - 1, tolerant=True):
+        start = 0 if outdated else first
+        for record in log.records(connection, place, start, place.next_seq - 1, tolerant=True):
             message = _message(record)
-            if message is None or not scope.has(message):
-                continue
-            if match_score(asked, all_terms(message), all_fact_terms(message), set()):
-                found.append(IndexMatch(name, record.seq, 0.0))
-            if len(found) >= limit:
-                return found
-    return found
+            if message is not None and scope.has(message):
+                yield id_, name, record.seq, message
 
 
 def _message(record: Record) -> Message | None:

@@ -40,6 +40,7 @@ from firnline.log.entry import (
     Record,
     Scope,
     Topic,
+    UsedKey,
 )
 from firnline.log.message import microseconds, utc_now
 from firnline.log.text import Json
@@ -231,6 +232,15 @@ class SqliteStore:
             size=sum([len(draft.body) for draft in drafts]),
         )
 
+    async def used_keys(self, key: Key, *, after: str = "", limit: int = 100) -> list[UsedKey]:
+        """See `Store.used_keys`."""
+        work = partial(log.used_keys, after=after, limit=limit)
+        return await self._read(_on_conversation(key, work, []))
+
+    async def put_used_keys(self, key: Key, used: Sequence[UsedKey]) -> None:
+        """See `Store.put_used_keys`."""
+        await self._change(lambda con: log.put_used_keys(con, key, used))
+
     async def read(
         self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
     ) -> list[Entry]:
@@ -312,11 +322,12 @@ class SqliteStore:
         project: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
+        created_at: datetime | None = None,
         known: Head | None = None,
     ) -> Head:
         """See `Store.describe`."""
         now = microseconds(self._clock())
-        about = project, metadata, strategy
+        about = project, metadata, strategy, created_at
         return await self._change(
             lambda con: projects.describe(con, self._heads, key, about, now, known)
         )
@@ -352,10 +363,13 @@ class SqliteStore:
             await self._catch_up(tenant, scope.conversation)
 
         def work(connection: apsw.Connection) -> list[IndexMatch]:
-            found = search.matches(connection, tenant, query, scope, limit)
+            asked = connection, tenant, query, scope
+            if self._place.read_only and search.is_outdated(connection):
+                return search.unindexed_matches(*asked, limit)
+            found = search.matches(*asked, limit)
             if self._place.read_only and len(found) < limit:
                 room = limit - len(found)
-                found += search.unindexed_matches(connection, tenant, query, scope, room)
+                found += search.unindexed_matches(*asked, room)
             return found
 
         return await self._read(work)
@@ -502,12 +516,15 @@ class SqliteStore:
 
     # -- cards --------------------------------------------------------------------------------
 
-    async def put_cards(self, cards: Sequence[Card], *, absent: bool = False) -> int:
+    async def put_cards(
+        self, cards: Sequence[Card], *, absent: bool = False, keep_times: bool = False
+    ) -> int:
         """See `Store.put_cards`."""
         for card in cards:
             check_card(card)
         now = microseconds(self._clock())
-        return await self._write(lambda con: put_cards(con, self._heads, cards, now, absent=absent))
+        how = {"absent": absent, "keep_times": keep_times}
+        return await self._write(lambda con: put_cards(con, self._heads, cards, now, **how))
 
     async def cards(
         self,
@@ -575,7 +592,7 @@ class SqliteStore:
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`."""
         await self._read(lambda _: None)  # raises unless it is open in this process
-        await asyncio.to_thread(copy_to, self._place, path, progress)
+        await copy_to(self._place, path, progress)
 
     def owns(self, path: Path) -> bool:
         """See `Store.owns`."""

@@ -62,7 +62,7 @@ async function find(wanted, signal) {
   if (!words) return { time, hits: null };
   const body = { query: words, limit: SHOWN, ...time, roles: wanted.roles, project: wanted.project || undefined };
   const found = await post(wanted.c ? at(wanted.c, '/search') : '/search', body, { signal });
-  return { time, hits: found.data };
+  return { time, hits: found.data, degraded: found.degraded };
 }
 
 // -- what was found ---------------------------------------------------------------------------
@@ -114,6 +114,7 @@ function Hit({ hit, words, most, title }) {
         <span class="meta">#${entry.seq} · <${Name}>${entry.message.name || entry.message.role}<//> · <time datetime=${entry.created_at} title=${when(entry.created_at)}>${ago(entry.created_at)}</time></span></span>
       <span class="excerpt" dir="auto">${pieces.map(([text, matches], n) => (matches ? html`<mark key=${n}>${text}</mark>` : text))}</span>
     </a>
+    ${hit.also_in?.length > 0 && html`<p class="meta">also in ${hit.also_in.map((name, n) => html`${n > 0 && ', '}<a key=${name} href=${link(name, '', { seq: entry.seq })}><${Name}>${name}<//></a>`)}</p>`}
     ${hit.score !== null && html`<details><summary>score ${hit.score.toFixed(2)}</summary><${Parts} of=${hit.parts} most=${most} label=${`Why: ${hit.explanation}`} /></details>`}
   </li>`;
 }
@@ -133,11 +134,12 @@ function Hits({ found, wanted, titles }) {
       Words or a complete question, in any language: <i>which order never arrived?</i> The ↓ key selects a hit, Enter opens it in its conversation.
       ${wanted.when || wanted.since || wanted.until ? ' Add a word, or choose one conversation to see all messages of that time.' : ''}<//>`;
   }
+  const less = found.degraded?.length > 0 && html`<p class="meta">Some messages may be missing: ${found.degraded.join('; ')}.</p>`;
   if (!hits.length) {
-    return html`<${Empty} level="h2" title="No match">No message ${wanted.c ? 'in this conversation' : ''} has these words or this meaning${wanted.when || wanted.since || wanted.until || wanted.roles.length || wanted.project ? ', as far as the filters allow' : ''}. Fewer or other words may help.<//>`;
+    return html`${less}<${Empty} level="h2" title="No match">No message ${wanted.c ? 'in this conversation' : ''} has these words or this meaning${wanted.when || wanted.since || wanted.until || wanted.roles.length || wanted.project ? ', as far as the filters allow' : ''}. Fewer or other words may help.<//>`;
   }
   const most = Math.max(...hits.flatMap((hit) => Object.values(hit.parts).map(Math.abs)), 0.01);
-  return html`<p class="meta" role="status">${plural(hits.length, 'hit')}${hits.length < SHOWN ? '' : wanted.q.trim() ? ', the best ones' : ', the first ones'}${spoken(found.time)}</p>
+  return html`<p class="meta" role="status">${plural(hits.length, 'hit')}${hits.length < SHOWN ? '' : wanted.q.trim() ? ', the best ones' : ', the first ones'}${spoken(found.time)}</p>${less}
     <ol class="hit-list">${hits.map((hit) => html`<${Hit} key=${`${hit.conversation} ${hit.entry.seq}`} hit=${hit} words=${words} most=${most} title=${titles.get(hit.conversation) || hit.conversation} />`)}</ol>`;
 }
 
