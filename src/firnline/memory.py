@@ -25,7 +25,7 @@ from firnline.context.context import Context
 from firnline.context.plan import Strategy
 from firnline.context.tools import Toolbox, as_schemas, joined
 from firnline.context.view import in_force, is_still, span_of
-from firnline.digest import items
+from firnline.digest import APPLICATION, items
 from firnline.engine import stats
 from firnline.engine.context_builder import BuildRequest
 from firnline.engine.digest_history import (
@@ -37,7 +37,6 @@ from firnline.engine.digest_history import (
     lineage_of,
     state_of,
 )
-from firnline.engine.digester import APPLICATION
 from firnline.engine.engine import Engine
 from firnline.engine.events import of_append, of_context, of_erase, of_fold, of_recall
 from firnline.engine.options import MemoryOptions, check_names
@@ -443,7 +442,7 @@ class Memory:
         key = self._key(conversation)
         return Dialogue(
             append=lambda question, *messages: append_to_turn(
-                self._store, self.append, key, question, messages
+                self._store, self.append, key, question, messages, options.get("answer_key")
             ),
             build=lambda budget, **request: self.context(conversation, budget, **request),
             model=chosen,

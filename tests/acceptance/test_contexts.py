@@ -285,6 +285,25 @@ async def test_a_long_question_does_not_change_what_comes_before_it(memory):
     assert last.stability == 1.0
 
 
+@pytest.mark.parametrize("window", [1_500, 3_000])
+async def test_important_data_changes_only_with_a_digest(memory, window):
+    """It is at the start of the prompt: any other change would cost the provider's cache."""
+    last, changed, kept = None, 0, 0
+    for turn in range(60):
+        fact = f"I decided that we go with offer {turn} for the garden of house {turn * 7}. "
+        await memory.append("c", Message.user(fact + "And then we walked on. " * (turn % 7 * 6)))
+        context = await memory.context("c", window, question="Which offer did we take?")
+        versions = tuple(digest.version for digest in await memory.in_force("c"))
+        start = context["important"].messages, context["digests"].messages
+        if last is not None and last[0] == versions:
+            assert last[1] == start, turn
+            kept += bool(versions)
+        changed += last is not None and last[0] != versions
+        last = versions, start
+        await memory.append("c", Message.assistant("Noted. " * 10))
+    assert min(changed, kept) > 5
+
+
 async def test_anthropic_gets_its_own_shape(memory):
     await memory.append("c", Message.assistant("Hello, how can I help?"))
     await memory.append("c", Message.user("Find it."))

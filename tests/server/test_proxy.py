@@ -368,7 +368,7 @@ def test_identical_requests_at_once_are_all_answered_and_nothing_is_doubled(mode
         history.append({"role": "user", "content": "two"})
 
         async def all_at_once():
-            sdk = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="x", max_retries=0)
+            sdk = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="sk-mine", max_retries=0)
             async with sdk:
                 asked = (
                     sdk.chat.completions.create(model=MODEL, messages=history) for _ in range(12)

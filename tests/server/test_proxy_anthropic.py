@@ -35,6 +35,7 @@ MODEL = "gpt-4o-mini"  # counted exactly, so the budget can be kept to the last 
 WAYS = ("native", "translated")
 # One for all tests: to make one takes longer than to ask.
 HTTP = httpx2.Client(timeout=60, limits=httpx2.Limits(max_keepalive_connections=0))
+ANN = {"user_id": "ann"}
 MARK = {"cache_control": {"type": "ephemeral"}}
 PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 TOOLS = [
@@ -412,6 +413,7 @@ def test_thoughts_come_through_and_go_back_word_for_word(model, stream):
     """The model server refuses a result without the thoughts that led to the call."""
     with behind("native", model) as server:
         sdk, more = client(server.url), {"tools": TOOLS, "thinking": {"type": "adaptive"}}
+        more["metadata"] = ANN  # else someone else's thoughts could be shown
         call = {"type": "tool_use", "id": "a", "name": "clock", "input": {"city": "Oslo"}}
         model.say({"content": [*THOUGHTS, {"type": "text", "text": "So."}, call]}, "Noon.")
         history = [said("what time is it?")]
@@ -804,18 +806,34 @@ def test_a_question_whose_answer_broke_off_is_asked_again(model, way):
         model.say("Once upon a time there was a king.")
         model.fail("cut")
         with pytest.raises((anthropic.APIStatusError, httpx2.TransportError)):
-            ask(client(server.url, max_retries=0), [said("a story")], stream=True)
+            ask(client(server.url, max_retries=0), [said("a story")], stream=True, metadata=ANN)
         drained(server)
         (conversation,) = heads(server)
         history = [said("a story")]
-        more = {"extra_headers": {"x-stainless-retry-count": "1"}}
+        more = {"extra_headers": {"x-stainless-retry-count": "1"}, "metadata": ANN}
         answer = ask(client(server.url), history, stream=True, **more)
         assert text_of(answer) == "Once upon a time there was a king."
         assert [message["role"] for message in model.requests[-1]["messages"]] == ["user"]
         roles = [message.role for message in entries(server, conversation)]
         assert roles == ["user", "assistant", "assistant"]
-        ask(client(server.url), [*history, answer.to_param(), said("and then?")])
+        ask(client(server.url), [*history, answer.to_param(), said("and then?")], metadata=ANN)
         assert len(entries(server)) == 5
+
+
+def test_without_a_user_an_answer_that_broke_off_may_be_someone_elses(model, way):
+    with behind(way, model) as server:
+        model.say("Once upon a time there was a king.")
+        model.fail("cut")
+        with pytest.raises((anthropic.APIStatusError, httpx2.TransportError)):
+            ask(client(server.url, max_retries=0), [said("a story")], stream=True)
+        drained(server)
+        history = [said("a story")]
+        more = {"extra_headers": {"x-stainless-retry-count": "1"}}
+        answer = ask(client(server.url), history, stream=True, **more)
+        roles = [[m.role for m in entries(server, name)] for name in heads(server)]
+        assert roles == [["user", "assistant"]] * 2
+        ask(client(server.url), [*history, answer.to_param(), said("and then?")])
+        assert sorted(len(entries(server, name)) for name in heads(server)) == [2, 4]
 
 
 def test_a_stream_that_ends_too_early_is_an_error(model, monkeypatch):

@@ -43,6 +43,9 @@ from firnline.log.message import Message
 from firnline.log.tokens import REPLY_TOKENS
 
 _TASK_SHARE: Final = 4
+_MEMORY_SHARE: Final = 2
+"""Important data and digests may take one in so many tokens, however short the tail is: they are at
+the start of the prompt, so they may change only if a digest does."""
 _PAST_SHARE: Final = 4  # of the room is left for the rest by a past question
 _DATA_STEPS: Final = 16
 _DAY_TOKENS: Final = 8
@@ -98,7 +101,7 @@ class _Assembly:
         recall = min(self.material.recall_tokens, self.room * 3 // 5)
         self.room -= recall
         task = self._task(min(free // _TASK_SHARE, self.room))
-        memory = min(self._memory_room(free - task.tokens), self.room)
+        memory = min((free - task.tokens) // _MEMORY_SHARE, self.room)
         important = self._important(self._data_room(memory))
         digests = self._digests(memory - important.tokens)
         recent = self._recent(question, self.room)
@@ -190,14 +193,6 @@ class _Assembly:
         return self._taken(Section("task", (piece,)))
 
     # -- memory -------------------------------------------------------------------------------
-
-    def _memory_room(self, free: int) -> int:
-        """The room for important data and digests: half, or more while the tail is short.
-
-        It changes in one step, not turn by turn, because they are at the start of the prompt.
-        """
-        short = self.view.open_tokens <= free // 4
-        return free * 3 // 4 if short else free // 2
 
     def _data_room(self, memory: int) -> int:
         """The share of important data: a third, but the newest digest has priority."""

@@ -18,6 +18,8 @@ from firnline.protocols import Brief, ChatModel, Completion, Extractor, Summariz
 
 OFFLINE: Final = "offline"
 """`made_by` of digests that were created without a model."""
+APPLICATION: Final = "application"
+"""`made_by` of digests with what the application stated."""
 
 _T = TypeVar("_T")
 

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias, TypeVar
 from firnline.context.plan import Fold
 from firnline.context.render import NOTHING_YET, render_digest
 from firnline.context.view import in_force
-from firnline.digest import OFFLINE, items
+from firnline.digest import APPLICATION, OFFLINE, items
 from firnline.engine.digest_writer import DigestJob, DigestWriter, refuse
 from firnline.errors import ConflictError, FirnlineError, InputError, ModelError
 from firnline.language.prose import count_words
@@ -38,9 +38,6 @@ logger: Final = logging.getLogger("firnline.digest")
 T = TypeVar("T")
 
 _LOOKS: Final = 3
-
-APPLICATION: Final = "application"
-"""What `Digest.made_by` says of what the application stated."""
 
 
 class DigestLease:

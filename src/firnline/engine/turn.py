@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol, TypedDict
@@ -26,6 +25,7 @@ from firnline.errors import (
     BudgetError,
     ConflictError,
     InputError,
+    KeyReused,
     ModelError,
     UnknownConversation,
     outline,
@@ -89,6 +89,8 @@ class TurnOptions(TypedDict, total=False):
     """The maximum length of an answer."""
     apology: str
     """The answer if the model fails; without one, its error is raised."""
+    answer_key: str
+    """The idempotency key of the answer: `KeyReused` if another one is stored under it."""
 
 
 class Append(Protocol):
@@ -182,16 +184,31 @@ async def append_to_turn(
     key: Key,
     question: Entry,
     messages: Sequence[Message],
+    answer_key: str | None = None,
 ) -> Appended:
-    """Append to a turn in progress; a conversation erased meanwhile is not created again."""
+    """Append to a turn in progress; a conversation erased meanwhile is not created again.
+
+    What ends the turn is stored under `answer_key`.
+    """
+    idempotency_key = answer_key if ends_round(messages[-1]) else None
     for _ in range(limits.ANSWER_TRIES):
         head = await store.head(key)
         if head is None or not await is_still(store, key, question):
             raise UnknownConversation(f"{key.conversation!r} was erased meanwhile")
         # If another message was stored first, check again that it was not erased.
-        with suppress(ConflictError):
-            return await append(key.conversation, messages, expected_seq=head.entries)
-    return await append(key.conversation, messages)  # so many conflicts prove that it exists
+        try:
+            return await append(
+                key.conversation,
+                messages,
+                expected_seq=head.entries,
+                idempotency_key=idempotency_key,
+            )
+        except KeyReused:
+            raise
+        except ConflictError:
+            continue
+    # So many conflicts prove that it exists.
+    return await append(key.conversation, messages, idempotency_key=idempotency_key)
 
 
 async def repeat_turn(dialogue: Dialogue, question: Entry, answer: Entry) -> Turn:

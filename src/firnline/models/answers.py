@@ -14,6 +14,8 @@ from firnline.protocols import Completion
 
 MESSAGE_CHARS_MAX: Final = 500
 """Characters of an endpoint's error message that ours includes."""
+CODE_CHARS_MAX: Final = 100
+"""Characters of its code."""
 
 CONTEXT_LENGTH: Final = "context_length_exceeded"
 _TOO_LONG: Final = regex(
@@ -41,7 +43,7 @@ def read_error(data: object, otherwise: str = "") -> EndpointError:
     code = str(fields.get("code") or fields.get("type") or "")
     if _TOO_LONG.search(f"{code} {message}"):
         code = CONTEXT_LENGTH
-    return EndpointError(code, message[:MESSAGE_CHARS_MAX])
+    return EndpointError(code[:CODE_CHARS_MAX], message[:MESSAGE_CHARS_MAX])
 
 
 def load_body(body: bytes | str) -> object:

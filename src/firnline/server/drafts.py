@@ -4,6 +4,11 @@ The log stores complete messages only. The text of a streamed answer is stored i
 log, and each part is on disk before the client gets it. When the answer is in the log, the cards
 are dropped. If the process dies, another process moves the text from the cards to the log, marked
 as interrupted: text that a client received is never lost.
+
+A process that was only paused may come back and store the complete answer. So both store under the
+same idempotency key, the draft's: the log takes the first one, and the draft is settled. Which
+conversation that is, is fixed by a card that is written once. No clocks are compared: a draft is
+abandoned if a process has watched it for a while and nothing about it changed.
 """
 
 from __future__ import annotations
@@ -14,17 +19,18 @@ import logging
 import os
 import secrets
 import socket
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from firnline.errors import ConflictError, FirnlineError, KeyReused, UnknownConversation
 from firnline.log import limits
 from firnline.log.entry import Appended, Card, Head
-from firnline.log.message import Message, utc_now
+from firnline.log.message import Message
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
 from firnline.protocols import Store
@@ -36,9 +42,29 @@ INTERRUPTED: Final = "interrupted"
 _KIND: Final = "draft"
 _BEAT_SECONDS: Final = 15.0
 _STALE: Final = timedelta(seconds=60)
-_AHEAD_MAX: Final = timedelta(hours=1)  # written later than that: with a wrong clock
+_HEADER: Final = "/000000"
+"""The end of the name of a draft's first card."""
+_TARGET: Final = "/to"
+"""The name of the card with the conversation that the answer goes to, behind all parts."""
 _CARDS_MAX: Final = 10_000
 _ANSWERS_READ: Final = 50
+
+
+def new_id() -> str:
+    """An id for a draft."""
+    return secrets.token_hex(12)
+
+
+def answer_key(draft_id: str) -> str:
+    """The idempotency key of the answer of a draft."""
+    return f"draft:{draft_id}"
+
+
+class _Sighting(NamedTuple):
+    """When a draft was last renewed, and since when we know that, each by its own clock."""
+
+    renewed: datetime | None
+    since: float
 
 
 class QuestionRef(NamedTuple):
@@ -60,12 +86,25 @@ class AnswerDraft:
     question: QuestionRef
     owner: str
     ended: Callable[[AnswerDraft], object]
-    id: str = field(default_factory=lambda: secrets.token_hex(12))
+    id: str = field(default_factory=new_id)
     texts: list[str] = field(default_factory=list)
     parts: int = 0
+    written: float = field(default_factory=time.monotonic)
+
+    @property
+    def key(self) -> str:
+        """The idempotency key under which its answer is stored, complete or interrupted."""
+        return answer_key(self.id)
 
     async def add(self, text: str) -> None:
-        """Store more of the text; durable when this returns."""
+        """Store more of the text; durable when this returns.
+
+        `ConflictError` if this process was paused, and another one has settled the draft.
+        """
+        paused = time.monotonic() - self.written > _STALE.total_seconds() / 2
+        if self.parts and paused and not await self._is_open():
+            raise ConflictError("another process has stored the answer as interrupted")
+        self.written = time.monotonic()
         # The first part comes with a header; without any text there is nothing to recover.
         cards = [] if self.parts else [self._header]
         self.parts += 1
@@ -74,8 +113,21 @@ class AnswerDraft:
 
     async def beat(self) -> None:
         """Show that the process is still alive."""
-        if self.parts:
+        if self.parts and await self._is_open():
             await self.memory.cards.put(self._header)
+            self.written = time.monotonic()
+
+    async def move(self, conversation: str) -> None:
+        """Let the answer be stored in another conversation; `KeyReused` if it is stored already."""
+        if not self.parts:
+            return
+        target = self._card(_TARGET, conversation.encode())
+        if not await self.memory.cards.put(target, absent=True) or not await self._is_open():
+            raise KeyReused("another process has stored the answer as interrupted")
+
+    async def _is_open(self) -> bool:
+        """Whether no other process has dropped it; its first part is written only once."""
+        return await self.memory.cards.get(_KIND, f"{self.id}/{1:06d}") is not None
 
     async def end(self) -> None:
         """The answer is in the log: drop the draft."""
@@ -91,8 +143,8 @@ class AnswerDraft:
         self.ended(self)  # if storing fails, it is recovered later
         if text := "".join(self.texts):
             message = interrupted(text, why)
-            with suppress(UnknownConversation):
-                await store_answer(self.memory, self.conversation, self.question, message)
+            with suppress(UnknownConversation, KeyReused):
+                await store_answer(self.memory, self.conversation, self.question, message, self.key)
         await self._drop()
 
     async def _drop(self) -> None:
@@ -104,11 +156,11 @@ class AnswerDraft:
         header = {"owner": self.owner, "question": self.question.seq, "hash": self.question.hash}
         return self._card(0, json.dumps(header).encode())
 
-    def _card(self, part: int, body: bytes) -> Card:
+    def _card(self, part: int | str, body: bytes) -> Card:
         return Card(
             tenant=self.memory.tenant,
             kind=_KIND,
-            name=f"{self.id}/{part:06d}",
+            name=f"{self.id}/{part:06d}" if isinstance(part, int) else f"{self.id}{part}",
             body=body,
             conversation=self.conversation,
         )
@@ -121,6 +173,7 @@ class Drafts:
         self._store, self._memory_of = store, memory_of
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._live: dict[str, AnswerDraft] = {}
+        self._seen: dict[str, _Sighting] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -140,14 +193,20 @@ class Drafts:
         return len(self._live)
 
     def begin(
-        self, memory: Memory, conversation: str, question: int, known: str = ""
+        self,
+        memory: Memory,
+        conversation: str,
+        question: int,
+        known: str = "",
+        *,
+        draft_id: str = "",
     ) -> AnswerDraft:
         """A new draft; it is stored with its first words.
 
         `known` is the hash of the question's entry.
         """
-        ref = QuestionRef(question, known)
-        draft = AnswerDraft(memory, conversation, ref, self._owner, self._ended)
+        ref, chosen = QuestionRef(question, known), draft_id or new_id()
+        draft = AnswerDraft(memory, conversation, ref, self._owner, self._ended, chosen)
         self._live[draft.id] = draft
         return draft
 
@@ -157,6 +216,8 @@ class Drafts:
     async def recover(self) -> int:
         """Move drafts of dead processes to the log; returns how many."""
         found = await self._store.cards(_KIND, limit=_CARDS_MAX)
+        ids = set(map(_id, found))
+        self._seen = {each: seen for each, seen in self._seen.items() if each in ids}
         recovered = 0
         for (tenant, draft_id), group in groupby(found, lambda card: (card.tenant, _id(card))):
             cards = list(group)
@@ -187,10 +248,15 @@ class Drafts:
                 logger.warning("drafts: cannot refresh or recover them: %s", error)
 
     def _is_abandoned(self, cards: Sequence[Card]) -> bool:
-        newest = max(card.updated_at for card in cards if card.updated_at)
-        owner = str(_header(cards).get("owner", ""))
-        age = utc_now() - newest
-        return not -_AHEAD_MAX <= age <= _STALE or self._is_dead(owner)
+        """Whether its process has ended, or has not renewed it since we saw it first."""
+        if self._is_dead(str(_header(cards).get("owner", ""))):
+            return True
+        draft_id, now = _id(cards[0]), time.monotonic()
+        renewed = next((card.updated_at for card in cards if card.name.endswith(_HEADER)), None)
+        known = self._seen.get(draft_id)
+        if known is None or known.renewed != renewed:
+            known = self._seen[draft_id] = _Sighting(renewed, now)
+        return now - known.since > _STALE.total_seconds()
 
     def _is_dead(self, owner: str) -> bool:
         """Whether a process of this machine has ended; unknown (False) for other machines."""
@@ -211,21 +277,39 @@ class Drafts:
         """Move a draft to the log; False if it is still in use, or gone."""
         if not cards or not self._is_abandoned(cards):
             return False
-        text = b"".join(card.body for card in cards if not card.name.endswith("/000000")).decode()
+        parts = [card.body for card in cards if not card.name.endswith((_HEADER, _TARGET))]
+        text = b"".join(parts).decode()
         conversation, header = cards[0].conversation, _header(cards)
         question = QuestionRef(header.get("question", -1), header.get("hash", ""))
         # Without a header, its conversation was erased together with its first part.
         if text and header and conversation is not None:
             memory = await self._memory_of(tenant)
-            if not await _is_answered(memory, conversation, question.seq, text):
-                message, key = interrupted(text, "the server stopped"), f"draft:{draft_id}"
+            target = await _fix_target(memory, draft_id, conversation)
+            if target != conversation:  # a branch: its entries have other hashes
+                question = QuestionRef(question.seq)
+            if not await _is_answered(memory, target, question.seq, text):
+                message, key = interrupted(text, "the server stopped"), answer_key(draft_id)
                 try:
                     with suppress(UnknownConversation):
-                        await store_answer(memory, conversation, question, message, key)
+                        await store_answer(memory, target, question, message, key)
                 except ConflictError:
-                    logger.info("draft: another process has stored the interrupted answer")
+                    logger.info("draft: another process has stored the answer")
         await self._store.drop_cards(_KIND, tenant, prefix=f"{draft_id}/")
         return True
+
+
+async def _fix_target(memory: Memory, draft_id: str, conversation: str) -> str:
+    """The conversation that the answer of a draft goes to, unless its process has chosen another.
+
+    From now on, no process can choose another one.
+    """
+    name = f"{draft_id}{_TARGET}"
+    body = conversation.encode()
+    card = Card(tenant=memory.tenant, kind=_KIND, name=name, body=body, conversation=conversation)
+    if await memory.cards.put(card, absent=True):
+        return conversation
+    found = await memory.cards.get(_KIND, name)
+    return found.body.decode() if found else conversation
 
 
 def interrupted(text: str, why: str) -> Message:
@@ -279,6 +363,6 @@ def _id(card: Card) -> str:
 
 
 def _header(cards: Sequence[Card]) -> dict[str, Any]:
-    body = next((card.body for card in cards if card.name.endswith("/000000")), b"{}")
+    body = next((card.body for card in cards if card.name.endswith(_HEADER)), b"{}")
     header = parse_unique(body)
     return header if isinstance(header, dict) else {}

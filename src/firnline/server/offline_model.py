@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from firnline.log.entry import Hit
 from firnline.log.message import Message
-from firnline.memory import Memory
 from firnline.protocols import Completion
+from firnline.recall.tools import RecallMemory
 
 NAME: Final = "firnline-offline"
 _QUOTES: Final = 3
@@ -21,7 +21,7 @@ _PREFACE: Final = "There is no language model here, only memory."
 class OfflineModel:
     """A `ChatModel` that answers with recalled entries of one conversation."""
 
-    def __init__(self, memory: Memory, conversation: str | None) -> None:
+    def __init__(self, memory: RecallMemory, conversation: str | None) -> None:
         self._memory, self._conversation = memory, conversation
 
     @property

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Hashable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from firnline.errors import FirnlineError, TooFast, UnknownConversation
@@ -124,6 +124,17 @@ class StreamListener(Generic[T]):
         self._error: BaseException | None = None
         self._gone = False
         self.task: asyncio.Task[Any] | None = None
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for the first item, but not longer; raises the source's error if that came first."""
+        try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), seconds)
+        except BaseException:
+            self._leave()
+            raise
+        if self._error is not None and not self._items:
+            raise self._error
 
     async def batches(self) -> AsyncIterator[list[T]]:
         """The items as they come, those that are waiting together; raises the source's error."""

@@ -5,10 +5,12 @@ One request, step by step, in `routes.answer_request`::
     parse_request           request          what the client sent, and the conversation it names
     locate_conversation     locate, align    where its history is in the log; stores new messages
     build_request_context   request_context  as much of the conversation as fits the model's window
+    separate_request        locate           away from a conversation that may be someone else's
     send_upstream           upstream         the request to the endpoint; recall tools in between
     record_answer           locate           the answer in the log, next to the prompt it came from
 
 Each step takes the request and the value of the step before it, and returns a new value. What
 differs between protocols is a `Dialect`: `openai`, `anthropic`, and `translate` for an Anthropic
-client with an OpenAI endpoint. Numeric limits are in `limits`.
+client with an OpenAI endpoint. `ownership` has what an anonymous request may see, `check` what an
+answer must look like. Numeric limits are in `limits`.
 """

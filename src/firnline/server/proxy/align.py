@@ -23,13 +23,13 @@ class Agreement(NamedTuple):
         return len(self.seqs)
 
 
-def agree(sent: Sequence[Message], log: Sequence[Entry]) -> Agreement:
+def agree(sent: Sequence[Message], log: Sequence[Entry], *, strict: bool = False) -> Agreement:
     """How far the log starts with these messages.
 
-    Of an interrupted answer, the client may send what it saw, or nothing. What the application said
-    in between is not compared.
+    Of an interrupted answer, the client may send what it saw, or nothing; with `strict`, all of it.
+    What the application said in between is not compared.
     """
-    return _agree(sent, log, 0, _Fingerprints())
+    return _agree(sent, log, 0, _Fingerprints(), strict=strict)
 
 
 class _Fingerprints(dict[int, str]):
@@ -42,14 +42,19 @@ class _Fingerprints(dict[int, str]):
 
 
 def _agree(
-    sent: Sequence[Message], log: Sequence[Entry], start: int, prints: _Fingerprints
+    sent: Sequence[Message],
+    log: Sequence[Entry],
+    start: int,
+    prints: _Fingerprints,
+    *,
+    strict: bool = False,
 ) -> Agreement:
     """How far the log agrees from `start` on; its entries are counted from there."""
     seqs: list[int] = []
     at = start
     while at < len(log):
         entry, here = log[at], len(seqs)
-        interrupted = INTERRUPTED in entry.message.metadata
+        interrupted = not strict and INTERRUPTED in entry.message.metadata
         if here < len(sent) and _same(sent[here], entry.message, prints, interrupted=interrupted):
             seqs.append(entry.seq)
         elif is_spoken(entry.message) and not interrupted:

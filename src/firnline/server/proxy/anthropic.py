@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from firnline.context.tools import Tool
 from firnline.errors import BudgetError, FirnlineError, InputError, ModelError
 from firnline.log.message import Message
+from firnline.log.text import clean_text
+from firnline.log.threads import run_by_size
 from firnline.log.wire import anthropic_blocks, anthropic_turns, dump_anthropic, load_anthropic
-from firnline.models.answers import load_body, read_error
+from firnline.models.answers import read_error
 from firnline.server.problems import as_anthropic
 from firnline.server.proxy import limits
 from firnline.server.proxy.blocks import (
@@ -26,6 +29,7 @@ from firnline.server.proxy.blocks import (
     answer_events,
     event_frame,
 )
+from firnline.server.proxy.check import EventChecker, check_message, read_message
 from firnline.server.proxy.dialect import (
     AnswerStream,
     Body,
@@ -35,7 +39,7 @@ from firnline.server.proxy.dialect import (
     UpstreamRounds,
 )
 from firnline.server.proxy.openai import stored_model
-from firnline.server.proxy.upstream import Reply, load_answer_body
+from firnline.server.proxy.upstream import Reply
 
 TOO_LONG: Final = "prompt is too long"
 """The words that Anthropic's clients look for."""
@@ -103,7 +107,8 @@ class AnthropicDialect(Dialect):
     ) -> tuple[Body, UpstreamAnswer]:
         """See `Dialect.read_answer`."""
         while True:
-            data = await load_answer_body(await reply.body())
+            received = await reply.body()
+            data = await run_by_size(len(received), partial(read_message, received))
             content = _content(data)
             rounds.add_usage(data.get("usage"))
             if not rounds.is_recall(_called_names(content)):
@@ -128,7 +133,7 @@ class AnthropicDialect(Dialect):
             events = _EventFilter(rounds, visible)
             async with aclosing(reply.events()) as arriving:
                 async for data in arriving:
-                    for event in events.read(data):
+                    for event in await run_by_size(len(data), partial(events.read, data)):
                         yield event
             model = events.blocks.model or model
             rounds.add_usage(events.blocks.usage)
@@ -229,26 +234,32 @@ class _EventFilter:
 
     def __init__(self, rounds: UpstreamRounds, earlier: Sequence[Block]) -> None:
         self.blocks = BlockReader()
+        self._checker = EventChecker()
         self._rounds, self._visible = rounds, len(earlier)
         self._has_text = any(block.get("type") == "text" for block in earlier)
         self._last: list[tuple[Event, str]] = []
         self._indexes: dict[int, int | None] = {}
 
-    def read(self, data: str) -> Iterator[StreamEvent]:
+    def read(self, data: str) -> list[StreamEvent]:
         """The events that the client gets now; the end of the answer is held back."""
-        event = load_body(data.encode())
-        if not isinstance(event, dict):
-            raise ModelError("an event of the upstream endpoint is not JSON", code="not_json")
+        return list(self._read(data))
+
+    def _read(self, data: str) -> Iterator[StreamEvent]:
+        event, data = self._checker.read(data)
         if event.get("type") == "error":
-            raise _error(event, "the upstream endpoint failed", event=data)
+            inner = event.get("error")
+            usual = isinstance(inner, dict) and isinstance(inner.get("type"), str)
+            facts = {"event": data} if usual else {}
+            raise _error(event, "the upstream endpoint failed", **facts)
         if event.get("type") == "message":  # some endpoints do not stream
+            check_message(event)
             for _, each in answer_events({**event, "content": _content(event)}):
                 yield from self._pass(each, "")
         else:
             yield from self._pass(event, data)
 
     def _pass(self, event: Event, data: str) -> Iterator[StreamEvent]:
-        text = self._separator(event) + self.blocks.read(event)
+        text = clean_text(self._separator(event) + self.blocks.read(event))
         visible = self._without_recall(event)
         if self._last or event.get("type") in _LAST_EVENTS:
             self._last.append((event, data))

@@ -32,8 +32,12 @@ STATUS_CHARS_MAX: Final = 200
 """Characters of a text in a response header."""
 TOOL_TYPE_CHARS_MAX: Final = 80
 """Characters of a tool's type that an error repeats."""
+ANSWER_BYTES_MAX: Final = 32 * 1024 * 1024
+"""Bytes of an endpoint's answer, or of all events of it."""
 ANSWER_SECONDS: Final = 600.0
 """How long the endpoint may be silent."""
+FIRST_EVENT_SECONDS: Final = 5.0
+"""How long a response waits for the first event of its answer, before it sends its headers."""
 CONNECT_SECONDS: Final = 10.0
 KEEPALIVE_CONNECTIONS: Final = 100
 """Idle connections to an endpoint. Open ones are not limited here: the server limits streams."""

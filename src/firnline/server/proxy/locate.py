@@ -16,14 +16,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, NamedTuple
 
-from firnline.errors import ConflictError, UnknownConversation
+from firnline.context.context import Context
+from firnline.context.marks import MARK_KEY
+from firnline.digest import APPLICATION
+from firnline.errors import ConflictError, KeyReused, UnknownConversation
 from firnline.log.entry import Card, Entry, Head
 from firnline.log.message import Message
 from firnline.log.regex import regex
 from firnline.log.threads import run_by_size
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
-from firnline.server.drafts import INTERRUPTED, QuestionRef, store_answer
+from firnline.server.drafts import INTERRUPTED, AnswerDraft, QuestionRef, store_answer
 from firnline.server.prompts import try_record
 from firnline.server.proxy import limits
 from firnline.server.proxy.align import Agreement, agree, overlap
@@ -96,13 +99,15 @@ async def locate_conversation(request: ProxyRequest) -> LocatedRequest:
 async def _plan(request: ProxyRequest, messages: Sequence[Message]) -> _Plan:
     memory, name, attempt = request.memory, request.name, request.attempt
     spoken = [message for message in messages if is_spoken(message)]
-    name_of_history = name.conversation if name else ""
-    hashes = await run_by_size(request.size, partial(history_hashes, spoken, name_of_history))
+    # A name has no line break, so no name is equal to a sender.
+    seed = name.conversation if name else f"\n{request.sender.id}"
+    hashes = await run_by_size(request.size, partial(history_hashes, spoken, seed))
     location = Location(
         conversation=name.conversation if name else f"chat-{secrets.token_hex(8)}",
         source=name.source if name else "new",
         named=name is not None,
         hashes=hashes,
+        anonymous=name is None and not request.sender.named,
         key=attempt.key,
     )
     if repeated := await _find_prefix(memory, _key_hashes(location)):
@@ -115,11 +120,13 @@ async def _plan(request: ProxyRequest, messages: Sequence[Message]) -> _Plan:
         log = await memory.read(
             conversation, first_seq=seq + 1, limit=len(spoken) - count + limits.ENTRIES_BEYOND
         )
-        if again and agree((), log).entries < len(log):  # that was the question of another client
+        strict = location.anonymous
+        if again and agree((), log, strict=strict).entries < len(log):  # another client's question
             return _Plan(location, _new_messages(messages, 0))
         source = name.source if name else "prefix"
         location = replace(location, conversation=conversation, source=source, question=seq)
-        agreed = await run_by_size(request.size, partial(agree, spoken[count:], log))
+        compare = partial(agree, spoken[count:], log, strict=strict)
+        agreed = await run_by_size(request.size, compare)
         return _plan_new(request, location, messages, count, agreed, log)
     head = await memory.head(location.conversation) if name else None
     if head is None:
@@ -140,7 +147,8 @@ async def _plan_repeated(
     location = replace(location, conversation=conversation, source=source, question=seq)
     if log and _is_complete_answer(log[0]):
         return _Plan(replace(location, answer=log[0]))
-    return _plan_new(request, location, messages, len(location.hashes), agree((), log), log)
+    agreed = agree((), log, strict=location.anonymous)
+    return _plan_new(request, location, messages, len(location.hashes), agreed, log)
 
 
 async def _plan_named(
@@ -233,7 +241,8 @@ async def _store_new(memory: Memory, plan: _Plan) -> Location:
         return location
     # Clients may send several requests at once to a conversation they name; each is appended.
     expected = None if location.named else location.next_seq
-    stored = await memory.append(location.conversation, plan.new, expected_seq=expected)
+    new = [_mark_unspoken(each) for each in plan.new] if location.anonymous else plan.new
+    stored = await memory.append(location.conversation, new, expected_seq=expected)
     spoken = [entry.seq for entry in stored if is_spoken(entry.message)]
     hashes = location.hashes[len(location.hashes) - len(spoken) :]
     keys, last = _key_hashes(location), stored[-1]
@@ -242,31 +251,91 @@ async def _store_new(memory: Memory, plan: _Plan) -> Location:
     return replace(location, question=last.seq, hash=last.hash, next_seq=last.seq + 1)
 
 
+def _mark_unspoken(message: Message) -> Message:
+    """What the application says, marked so that no digest is made of it.
+
+    It is valid for the request that says it, and may tell of a user whom no other request names.
+    """
+    if is_spoken(message):
+        return message
+    return replace(message, metadata={**message.metadata, MARK_KEY: "injected"})
+
+
+async def separate_request(
+    request: ProxyRequest, located: LocatedRequest, status: MemoryStatus
+) -> LocatedRequest | None:
+    """An anonymous request in a conversation of its own, if it was found in one that holds more.
+
+    None if its conversation has only what it sent itself.
+    """
+    location, context = status.location, status.context
+    if location is None or context is None or not location.anonymous or location.answer:
+        return None
+    try:
+        own = await _own_location(request.memory, located.messages, location, context)
+    except Exception as error:  # noqa: BLE001 - the chat continues, as the client sent it
+        return replace(located, status=MemoryStatus().degrade("no context", error))
+    if own is None:
+        return None
+    return replace(located, status=replace(located.status, location=own))
+
+
+async def _own_location(
+    memory: Memory, messages: Sequence[Message], location: Location, context: Context
+) -> Location | None:
+    """Another location, if a request added to this one meanwhile, or the application edited it."""
+    if context["digests"].pieces or context["important"].pieces:
+        digests = await memory.digests(location.conversation)
+        if any(each.made_by == APPLICATION and each.status == "completed" for each in digests):
+            name = f"chat-{secrets.token_hex(8)}"
+            own = replace(location, conversation=name, source="new", question=-1, next_seq=0)
+            return await _store_new(memory, _Plan(own, _new_messages(messages, 0)))
+    head = await memory.head(location.conversation)
+    if head is not None and head.seq > location.question:
+        return await _branch(memory, location)
+    return None
+
+
 async def record_answer(
-    request: ProxyRequest, status: MemoryStatus, answer: UpstreamAnswer
+    request: ProxyRequest,
+    status: MemoryStatus,
+    answer: UpstreamAnswer,
+    draft: AnswerDraft | None = None,
 ) -> MemoryStatus:
-    """Store the answer, its prompt and the prefix it completes; the client gets it in any case."""
+    """Store the answer, its prompt and the prefix it completes; the client gets it in any case.
+
+    If there is a `draft` of it, it is stored under its key: once, by this process or another one.
+    """
     memory, location = request.memory, status.location
     if location is None:
         return status
+    key = draft.key if draft else None
     try:
         message = request.dialect.load_answer(answer)
         try:
             if location.named:
                 question = QuestionRef(location.question, location.hash)
-                stored = await store_answer(memory, location.conversation, question, message)
+                stored = await store_answer(memory, location.conversation, question, message, key)
             else:
                 stored = await memory.append(
-                    location.conversation, message, expected_seq=location.next_seq
+                    location.conversation,
+                    message,
+                    expected_seq=location.next_seq,
+                    idempotency_key=key,
                 )
+        except KeyReused:
+            raise
         except ConflictError:  # the same request was sent twice, and the other one answered first
             location = await _branch(memory, location)
-            stored = await memory.append(location.conversation, message)
+            if draft is not None:
+                await draft.move(location.conversation)
+            stored = await memory.append(location.conversation, message, idempotency_key=key)
         status = replace(status, location=location)
         await _record_origin(request, status, location, stored[-1])
     except Exception as error:  # noqa: BLE001 - the client gets its answer all the same
         failed = status.degrade("answer not stored", error)
-        return replace(failed, answer_unsaved=not isinstance(error, UnknownConversation))
+        settled = isinstance(error, UnknownConversation | KeyReused)
+        return replace(failed, answer_unsaved=not settled)
     return status
 
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 
 from firnline.context.tools import Tool
 from firnline.errors import BudgetError, FirnlineError, ModelError
 from firnline.log.message import Message, ToolCall
+from firnline.log.text import clean_text
+from firnline.log.threads import run_by_size
 from firnline.log.wire import dump_openai, load_openai
 from firnline.models.answers import CONTEXT_LENGTH, AnswerPieces, load_body
 from firnline.server.problems import as_openai
+from firnline.server.proxy.check import ChunkChecker, read_completion
 from firnline.server.proxy.completion import DONE, CompletionWriter
 from firnline.server.proxy.dialect import (
     AnswerStream,
@@ -24,7 +28,7 @@ from firnline.server.proxy.dialect import (
     UpstreamAnswer,
     UpstreamRounds,
 )
-from firnline.server.proxy.upstream import Reply, load_answer_body
+from firnline.server.proxy.upstream import Reply
 
 _REQUEST_FIELDS: Final = frozenset(
     {"role", "content", "name", "tool_calls", "function_call", "refusal"}
@@ -87,11 +91,9 @@ class OpenAIDialect(Dialect):
     ) -> tuple[Body, UpstreamAnswer]:
         """See `Dialect.read_answer`."""
         while True:
-            data = await load_answer_body(await reply.body())
-            choices = data.get("choices")
-            choice = choices[0] if isinstance(choices, list) and choices else None
-            if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
-                raise ModelError("the upstream answer has no choices", code="no_choices")
+            received = await reply.body()
+            data = await run_by_size(len(received), partial(read_completion, received))
+            choice = data["choices"][0]
             fields: dict[str, Any] = choice["message"]
             rounds.add_usage(data.get("usage"))
             if not rounds.is_recall(_called_names(fields)):
@@ -136,7 +138,7 @@ class OpenAIDialect(Dialect):
 
     def error_event(self, error: FirnlineError) -> str:
         """See `Dialect.error_event`."""
-        return _event(bytes(as_openai(error).body).decode())
+        return _event(bytes(as_openai(error).body).decode()) + _event(DONE)
 
     def context_too_long(self, error: BudgetError) -> FirnlineError:
         """See `Dialect.context_too_long`."""
@@ -190,7 +192,7 @@ async def stream_chunks(rounds: UpstreamRounds, reply: Reply, *, with_usage: boo
         chunks = _ChunkFilter(rounds, with_usage=with_usage)
         async with aclosing(reply.events()) as arriving:
             async for data in arriving:
-                text, visible = chunks.read(data)
+                text, visible = await run_by_size(len(data), partial(chunks.read, data))
                 if visible is not None:
                     yield text, _event(visible)
         model = chunks.model or model
@@ -200,7 +202,7 @@ async def stream_chunks(rounds: UpstreamRounds, reply: Reply, *, with_usage: boo
             break
         earlier += fields.get("content") or ""
         reply = await rounds.send_tool_results(_load_calls(fields))
-    if not chunks.pieces.done and not chunks.pieces.finish_reason:
+    if not chunks.is_complete:
         raise ModelError("the upstream answer broke off", code="cut")
     visible_fields = _without_recall(fields, rounds.tool_names)
     if earlier:  # text before a recall; the client sends it back as a part of the answer
@@ -224,19 +226,29 @@ class _ChunkFilter:
         self.model = ""
         self._rounds, self._with_usage = rounds, with_usage
         self._last: list[str] = []
+        self._checker = ChunkChecker()
         self._indexes: dict[int, int | None] = {}
         self._visible = 0
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether there was an answer, and its end."""
+        ended = self.pieces.done or bool(self.pieces.finish_reason)
+        return self._checker.has_begun and ended
+
     def read(self, data: str) -> tuple[str, str | None]:
         """The text of a chunk, and what the client gets now; the end of the answer is held back."""
-        done = data.strip() == DONE
-        chunk = None if done else load_body(data)
-        choices = chunk.get("choices") if isinstance(chunk, dict) else None
-        first = choices[0] if isinstance(choices, list) and choices else {}
-        if not isinstance(first, dict) or first.get("index", 0) != 0:
-            return "", data  # another of several answers; only the first one is stored
-        text = self.pieces.take(data) if done else self.pieces.add(chunk)
-        if isinstance(chunk, dict):
+        if self.pieces.done:  # nothing behind it counts
+            return "", None
+        if data.strip() == DONE:
+            text = self.pieces.take(data)
+        else:
+            chunk, data = self._checker.read(data)
+            choices = chunk.get("choices")
+            first = choices[0] if choices else {}
+            if first.get("index", 0) != 0:
+                return "", data  # another of several answers; only the first one is stored
+            text = clean_text(self.pieces.add(chunk))
             self.model = str(chunk.get("model") or self.model)
             if choices == [] and chunk.get("usage") and not self._with_usage:
                 return text, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,6 +50,9 @@ _RETRIES: Final = "x-stainless-retry-count"
 _RETRY_DIGITS_MAX: Final = 9
 _VENDOR: Final = regex(r"x-.+-(session|conversation|chat|thread)-id")
 _METADATA: Final = ("conversation_id", "session_id", "thread_id", "chat_id")
+_USER_HEADERS: Final = ("x-firnline-user", "x-openwebui-user-id")
+_USER_FIELDS: Final = ("user", "safety_identifier")
+_USER_METADATA: Final = "user_id"
 _SESSION: Final = "_session_"
 _SESSION_ID: Final = regex(r"[A-Za-z0-9_-]{8,}")
 _SESSION_ID_CHARS_MIN: Final = 8
@@ -76,6 +80,17 @@ class Attempt(NamedTuple):
     again: bool = False
 
 
+class Sender(NamedTuple):
+    """Who sent a request, as a hash of all that tells callers apart.
+
+    `named` if the request names its user. Without that, several people may be the same sender: an
+    address is shared by all users of an application.
+    """
+
+    id: str
+    named: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyRequest:
     """A request to a model; `body` is in the dialect that `upstream` understands."""
@@ -89,6 +104,7 @@ class ProxyRequest:
     headers: Mapping[str, str]
     query: str
     name: ConversationName | None
+    sender: Sender
     attempt: Attempt
     size: int
     """Bytes of the body: what a long one needs is done in threads."""
@@ -123,12 +139,16 @@ class Location:
     `next_seq` where the log continues. `answer` is the stored answer, if this request repeats one
     that was answered. `hashes` are those of the history's prefixes, the longest last; `key` is the
     client's own key for the request.
+
+    `anonymous` if the request names neither a conversation nor a user. Then someone else may have
+    sent the same history, so nothing may come from memory that this request has not sent itself.
     """
 
     conversation: str
     source: str
     named: bool
     hashes: tuple[str, ...]
+    anonymous: bool = False
     key: str = ""
     question: int = -1
     hash: str = ""
@@ -192,12 +212,13 @@ async def parse_request(
     sent, parts = await read_body(request), parts_of(request)
     body = dialect.read_request(sent, parts.settings.upstream or "")
     name = find_conversation_name(conversation, request.headers, sent)
+    caller, address = caller_of(request), request.client.host if request.client else ""
     if not body["messages"]:
         raise InputError("messages: must not be empty")
     retries = _read_count(request.headers.get(_RETRIES, "0"))
     return ProxyRequest(
         parts=parts,
-        caller=caller_of(request),
+        caller=caller,
         memory=memory,
         dialect=dialect,
         upstream=upstream,
@@ -206,6 +227,7 @@ async def parse_request(
         query=request.url.query if dialect.forwards_query else "",
         name=name,
         attempt=Attempt(request.headers.get("idempotency-key", ""), retries > 0),
+        sender=find_sender(caller, request.headers, sent, address),
         size=len(await request.body()),
     )
 
@@ -261,6 +283,23 @@ def _session_id(user: str) -> str:
     return session if mark and "\n" not in before and _SESSION_ID.fullmatch(session) else ""
 
 
+def find_sender(
+    caller: Caller, headers: Mapping[str, str], body: Mapping[str, Any], address: str
+) -> Sender:
+    """Who sent a request: by its key and the users it names, or by its address if it names none."""
+    metadata = body.get("metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    named = {
+        **{name: headers.get(name) for name in _USER_HEADERS},
+        **{name: body.get(name) for name in _USER_FIELDS},
+        _USER_METADATA: metadata.get(_USER_METADATA),
+    }
+    users = {name: value for name, value in named.items() if isinstance(value, str) and value}
+    who = [caller.id, caller.token, *sorted(users.items())] if users else [caller.id, caller.token]
+    text = json.dumps([*who, "" if users else address])
+    return Sender(hashlib.blake2b(text.encode(), digest_size=16).hexdigest(), bool(users))
+
+
 def _usable_name(name: object) -> str | None:
     try:
         return clean_name(name, "conversation") if isinstance(name, str) and name else None
@@ -279,9 +318,9 @@ def is_spoken(message: Message) -> bool:
 def fingerprint(message: Message) -> str:
     """What stays the same of a message when a client sends it again.
 
-    Its text, calls, images and files; not the empty fields that a client's library adds, white
-    space at the ends, how a call's JSON is written, reasoning, which many clients drop, or cache
-    marks, which they move.
+    Its text, speaker, calls, images and files; not the empty fields that a client's library adds,
+    white space at the ends, how a call's JSON is written, reasoning, which many clients drop, or
+    cache marks, which they move.
     """
     others: list[Json] = [
         {
@@ -295,13 +334,16 @@ def fingerprint(message: Message) -> str:
     calls: list[Json] = [[call.id, call.name, tool_input(call)] for call in message.tool_calls]
     text, answers = message.text.strip(), message.tool_call_id or ""
     fields: list[Json] = [message.role, text, calls, answers, others]
+    if message.name:
+        fields.append(message.name)
     return hashlib.blake2b(encode_json(fields).encode(), digest_size=16).hexdigest()
 
 
 def prefix_hashes(fingerprints: Sequence[str], seed: str) -> list[str]:
     """A hash for each prefix of a history: of the first message, of the first two, and so on.
 
-    `seed` is the conversation's name if it has one: equal texts under two names are two histories.
+    `seed` is the conversation's name or the sender: equal texts under two names, or of two senders,
+    are two histories.
     """
     hashes, last = [], f"firnline prefix 1 {seed}"
     for each in fingerprints:

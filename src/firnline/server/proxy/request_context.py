@@ -20,11 +20,13 @@ from firnline.log.limits import BATCH_BYTES_MAX, RECALL_TOKENS
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size
 from firnline.log.tokens import TokenCounter, counter, find_model
+from firnline.recall.tools import recall_tools
 from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy import limits
 from firnline.server.proxy.dialect import UpstreamRequest
 from firnline.server.proxy.locate import LocatedRequest
-from firnline.server.proxy.request import MemoryStatus, ProxyRequest, is_spoken
+from firnline.server.proxy.ownership import OwnMemory, own_messages, recall_own
+from firnline.server.proxy.request import Location, MemoryStatus, ProxyRequest, is_spoken
 
 
 async def build_request_context(
@@ -35,12 +37,12 @@ async def build_request_context(
     The dialect's error of a `BudgetError` if not even the newest message fits.
     """
     status, messages, count = located.status, located.messages, counter(request.model)
-    if status.location is None:
+    if (location := status.location) is None:
         body = request.dialect.finish_request(dict(request.body))
         return UpstreamRequest(client_body=request.body, body=body, count=count), status
-    conversation, body = status.location.conversation, dict(request.body)
+    conversation, body = location.conversation, dict(request.body)
     tool_tokens = min(RECALL_TOKENS, _budget(request).limit // limits.TOOL_SHARE)
-    tools = _recall_tools(request, conversation, tool_tokens)
+    tools = _recall_tools(request, location, tool_tokens)
     definitions = [*request.tools, *map(request.dialect.tool_definition, tools)]
     room = limits.TOOL_ROUNDS * tool_tokens if tools else 0
     added = await run_by_size(request.size, partial(_count_words, messages, count))
@@ -52,15 +54,20 @@ async def build_request_context(
             question=questions[-1] if questions and questions[-1].strip() else None,
             system=_join_system(messages[: _count_leading(messages)]),
             tools=definitions,
+            task="" if location.anonymous else None,
         )
-        fit = partial(_fit_to_request, context, status.location.question, messages, count)
+        fit = partial(_fit_to_request, context, location.question, messages, count)
         context = await run_by_size(request.size, fit)
+        sent = context.messages
+        if location.anonymous:
+            context = recall_own(context, location.question, count)
+            own = partial(own_messages, context, messages, count)
+            sent = await run_by_size(request.size, own)
         digest = 0
         if context["digests"].pieces or context["important"].pieces:
             newest = await request.memory.in_force(conversation)
             digest = max((digest.version for digest in newest), default=0)
-        request.parts.tokens.charge(request.caller.id, context.tokens)
-        put = partial(request.dialect.put_messages, request.body, context.messages)
+        put = partial(request.dialect.put_messages, request.body, sent)
         body = await run_by_size(max(request.size, context.tokens), put)
         degraded = "; ".join(context.degraded)
         status = replace(status, context=context, digest=digest, degraded=degraded)
@@ -82,12 +89,17 @@ async def build_request_context(
     return prepared, status
 
 
-def _recall_tools(request: ProxyRequest, conversation: str, tokens_max: int) -> list[Tool]:
+def _recall_tools(request: ProxyRequest, location: Location, tokens_max: int) -> list[Tool]:
     """The recall tools, except those with the name of a tool of the client."""
     if not request.parts.settings.recall_tools or request.upstream is None:
         return []
     names = set(map(request.dialect.tool_name, request.tools))
-    tools = request.memory.tools(conversation, tokens_max=tokens_max)
+    if location.anonymous:
+        own = OwnMemory(request.memory, location.question)
+        count = counter(request.model)
+        tools = recall_tools(own, location.conversation, tokens_max=tokens_max, count=count)
+    else:
+        tools = request.memory.tools(location.conversation, tokens_max=tokens_max)
     return [tool for tool in tools if tool.name not in names]
 
 

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.responses import Response, StreamingResponse
 
-from firnline.errors import FirnlineError, NotFound
+from firnline.errors import FirnlineError, InputError, ModelError, NotFound, outline
 from firnline.log.entry import Entry
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import counter
@@ -24,7 +24,9 @@ from firnline.server.auth import Reading, Writing, caller_of, parts_of
 from firnline.server.bodies import encode_body, json_response
 from firnline.server.drafts import AnswerDraft
 from firnline.server.offline_model import NAME, OfflineModel
+from firnline.server.proxy import limits
 from firnline.server.proxy.anthropic import ANTHROPIC
+from firnline.server.proxy.check import malformed
 from firnline.server.proxy.completion import OfflineReply
 from firnline.server.proxy.dialect import (
     AnswerStream,
@@ -34,12 +36,13 @@ from firnline.server.proxy.dialect import (
     UpstreamAnswer,
     UpstreamRounds,
 )
-from firnline.server.proxy.locate import locate_conversation, record_answer
+from firnline.server.proxy.locate import locate_conversation, record_answer, separate_request
 from firnline.server.proxy.openai import OPENAI
+from firnline.server.proxy.ownership import OwnMemory
 from firnline.server.proxy.request import MemoryStatus, ProxyRequest, parse_request, read_body
 from firnline.server.proxy.request_context import build_request_context
 from firnline.server.proxy.translate import TRANSLATED, check_tools
-from firnline.server.proxy.upstream import OK, Reply, Upstream
+from firnline.server.proxy.upstream import BAD_REQUEST, OK, Reply, Upstream
 from firnline.server.streams import StreamListener
 
 logger: Final = logging.getLogger("firnline.proxy")
@@ -129,15 +132,21 @@ async def answer_request(
     request = await parse_request(http_request, memory, conversation, dialect, upstream)
     located = await locate_conversation(request)
     prepared, status = await build_request_context(request, located)
+    if (moved := await separate_request(request, located, status)) is not None:
+        prepared, status = await build_request_context(request, moved)
+    if status.context is not None:
+        request.parts.tokens.charge(request.caller.id, status.context.tokens)
     if status.location is not None and status.location.answer is not None:
         return _replay_response(request, status, status.location.answer)
     rounds = UpstreamRounds(dialect, prepared, partial(send_upstream, request, status))
     reply = await send_upstream(request, status, prepared.body)
+    if reply.status < BAD_REQUEST and reply.status != OK:
+        raise ModelError(f"the upstream endpoint answered {reply.status}", code="status")
     if reply.status != OK:
         headers = {**reply.headers, **status.headers()}
         return dialect.rejection(reply.status, await reply.body(), headers)
     if request.streams:
-        return _stream_response(request, status, rounds, reply)
+        return await _stream_response(request, status, rounds, reply)
     recording = _read_and_record_answer(request, status, rounds, reply)
     body, status = await request.parts.streams.complete(recording)
     return json_response(body, headers={**_own_headers(reply.headers), **status.headers()})
@@ -146,8 +155,10 @@ async def answer_request(
 async def send_upstream(request: ProxyRequest, status: MemoryStatus, body: Body) -> Reply:
     """Send a body to the endpoint; without one, the offline model answers."""
     if request.upstream is None:
-        conversation = status.location.conversation if status.location else None
-        return OfflineReply(OfflineModel(request.memory, conversation), body)
+        location, memory = status.location, request.memory
+        own = OwnMemory(memory, location.question) if location and location.anonymous else memory
+        conversation = location.conversation if location else None
+        return OfflineReply(OfflineModel(own, conversation), body)
     return await request.upstream.send(
         "POST",
         request.dialect.path,
@@ -162,14 +173,30 @@ async def _read_and_record_answer(
     request: ProxyRequest, status: MemoryStatus, rounds: UpstreamRounds, reply: Reply
 ) -> tuple[Body, MemoryStatus]:
     """The answer as the client gets it, stored before that."""
-    body, answer = await request.dialect.read_answer(rounds, reply)
+    try:
+        body, answer = await request.dialect.read_answer(rounds, reply)
+    except Exception as error:
+        raise _upstream_error(error) from error
     return body, await record_answer(request, status, answer)
 
 
-def _stream_response(
+def _upstream_error(error: Exception) -> FirnlineError:
+    """An error while an answer is read: the client's request is not what is wrong."""
+    if isinstance(error, FirnlineError) and not isinstance(error, InputError):
+        return error
+    if not isinstance(error, InputError):
+        logger.error("internal error while reading an upstream answer", exc_info=error)
+    return malformed(outline(error))
+
+
+async def _stream_response(
     request: ProxyRequest, status: MemoryStatus, rounds: UpstreamRounds, reply: Reply
 ) -> Response:
-    """The answer as it arrives; a background task reads it, and continues without the client."""
+    """The answer as it arrives; a background task reads it, and continues without the client.
+
+    An error before the first event is an error response. But an endpoint that takes its time does
+    not keep the client waiting for the headers.
+    """
     location, draft = status.location, None
     if location is not None:
         begin = request.parts.drafts.begin
@@ -178,6 +205,11 @@ def _stream_response(
     answer = request.dialect.stream_answer(rounds, reply)
     events = _record_stream(request, status, answer, keeper)
     listener = request.parts.streams.open(events, keeper)
+    try:
+        await listener.wait(limits.FIRST_EVENT_SECONDS)
+    except FirnlineError as error:
+        if "event" not in error.context:  # else the client gets the endpoint's own
+            raise
     headers = {**_own_headers(reply.headers), **status.headers(), "cache-control": "no-cache"}
     return StreamingResponse(_frames(listener, request), media_type=_STREAM, headers=headers)
 
@@ -186,13 +218,16 @@ async def _record_stream(
     request: ProxyRequest, status: MemoryStatus, answer: AnswerStream, keeper: _ProxyDraft
 ) -> AsyncGenerator[StreamEvent, None]:
     """The events of the answer; it is stored before the events that end it."""
-    async with aclosing(answer) as arriving:
-        async for item in arriving:
-            if isinstance(item, UpstreamAnswer):
-                recorded = await record_answer(request, status, item)
-                keeper.answer_unsaved = recorded.answer_unsaved
-            else:
-                yield item
+    try:
+        async with aclosing(answer) as arriving:
+            async for item in arriving:
+                if isinstance(item, UpstreamAnswer):
+                    recorded = await record_answer(request, status, item, keeper.draft)
+                    keeper.answer_unsaved = recorded.answer_unsaved
+                else:
+                    yield item
+    except Exception as error:
+        raise _upstream_error(error) from error
 
 
 async def _frames(listener: StreamListener[str], request: ProxyRequest) -> AsyncIterator[bytes]:
@@ -221,8 +256,9 @@ class _ProxyDraft:
     """The draft of a proxied answer: its failures do not end the chat. Without one, it is idle."""
 
     def __init__(self, draft: AnswerDraft | None) -> None:
-        self._draft = draft
+        self.draft = draft
         self.answer_unsaved = False
+        self._failed = False
 
     async def add(self, text: str) -> None:
         await self._try("add", text)
@@ -235,13 +271,14 @@ class _ProxyDraft:
         await self._try("cut", why)
 
     async def _try(self, verb: str, *arguments: str) -> None:
-        if self._draft is None:
+        if self.draft is None or self._failed:
             return
         try:
-            await getattr(self._draft, verb)(*arguments)
+            await getattr(self.draft, verb)(*arguments)
         except FirnlineError as error:
             logger.error("the draft of an answer cannot be stored: %s", error)  # noqa: TRY400
-            self._draft = None
+            self._failed = True
+            await self.draft.leave()
 
 
 # -- other paths ------------------------------------------------------------------------------

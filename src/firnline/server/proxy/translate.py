@@ -69,22 +69,22 @@ class TranslatedDialect(OpenAIDialect):
 
     async def stream_answer(self, rounds: UpstreamRounds, reply: Reply) -> AnswerStream:
         """Text is passed on as it arrives, calls when they are complete."""
-        request, sent = rounds.request, ""
+        request, sent, begun = rounds.request, "", False
         usage = {"input_tokens": request.prompt_tokens, "output_tokens": 0}
         head = answer_body(str(request.client_body.get("model") or ""), [], None, usage)
-        yield "", event_frame({"type": "message_start", "message": head})
         answer: UpstreamAnswer | None = None
         async with aclosing(stream_chunks(rounds, reply, with_usage=True)) as chunks:
             async for chunk in chunks:
+                if not begun:
+                    yield "", event_frame({"type": "message_start", "message": head})
+                    begun = True
                 if isinstance(chunk, UpstreamAnswer):
                     yield chunk
                     answer = chunk
-                elif chunk[0]:
-                    for event in _text_events(chunk[0], first=not sent):
+                else:
+                    for event in _relayed_events(*chunk, first=not sent):
                         yield event
                     sent += chunk[0]
-                elif '"tool_calls"' in chunk[1]:
-                    yield "", event_frame(PING)
         if answer is not None:
             for frame in self._ending_frames(answer, sent):
                 yield "", frame
@@ -147,6 +147,14 @@ class TranslatedDialect(OpenAIDialect):
 
 
 TRANSLATED: Final = TranslatedDialect()
+
+
+def _relayed_events(text: str, chunk: str, *, first: bool) -> Iterator[StreamEvent]:
+    """The events for a chunk: its text, or a sign of life while a call is written."""
+    if text:
+        yield from _text_events(text, first=first)
+    elif '"tool_calls"' in chunk:
+        yield "", event_frame(PING)
 
 
 def _text_events(text: str, *, first: bool) -> Iterator[StreamEvent]:

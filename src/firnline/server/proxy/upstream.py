@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from functools import partial
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import httpx2
 
 from firnline.errors import ModelError, ModelTimeout
 from firnline.log.regex import regex
-from firnline.log.threads import run_by_size
-from firnline.models.answers import load_body
 from firnline.models.events import read_events
 from firnline.server.proxy import limits
 
@@ -28,6 +25,7 @@ _RESPONSE_HEADERS: Final = regex(
 )
 _OUR_HEADERS: Final = regex(r"x-firnline-.*")
 OK: Final = 200
+BAD_REQUEST: Final = 400
 TOO_MANY: Final = 429
 
 
@@ -118,7 +116,9 @@ class _HttpReply:
         self.headers = {
             name: value
             for name, value in response.headers.items()
-            if _RESPONSE_HEADERS.fullmatch(name) or name == "content-type"
+            if (_RESPONSE_HEADERS.fullmatch(name) or name == "content-type")
+            and value.isascii()
+            and value.isprintable()
         }
 
     async def events(self) -> AsyncGenerator[str, None]:
@@ -126,12 +126,26 @@ class _HttpReply:
         if self.headers.get("content-type", "").startswith("application/json"):
             yield (await self.body()).decode(errors="replace")
             return
-        async with aclosing(read_events(self.raw())) as arriving:
+        async with aclosing(read_events(self._bounded())) as arriving:
             async for data in arriving:
                 yield data
 
     async def body(self) -> bytes:
-        return b"".join([piece async for piece in self.raw()])
+        return b"".join([piece async for piece in self._bounded()])
+
+    async def _bounded(self) -> AsyncGenerator[bytes, None]:
+        """The body; `ModelError` if it is too large for an answer."""
+        size = 0
+        async with aclosing(self.raw()) as arriving:
+            async for piece in arriving:
+                size += len(piece)
+                if size > limits.ANSWER_BYTES_MAX:
+                    raise ModelError(
+                        "the answer of the upstream endpoint is too large: the limit is "
+                        f"{limits.ANSWER_BYTES_MAX:,} bytes",
+                        code="too_large",
+                    )
+                yield piece
 
     async def raw(self) -> AsyncGenerator[bytes, None]:
         try:
@@ -144,11 +158,3 @@ class _HttpReply:
             raise ModelError(f"the answer of the upstream endpoint broke off: {name}") from error
         finally:
             await self._response.aclose()
-
-
-async def load_answer_body(body: bytes) -> dict[str, Any]:
-    """The JSON object of an answer; `ModelError` if it is not one."""
-    data = await run_by_size(len(body), partial(load_body, body))
-    if not isinstance(data, dict):
-        raise ModelError("the answer of the upstream endpoint is not JSON", code="not_json")
-    return data

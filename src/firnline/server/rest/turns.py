@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fastapi import Request, Response
@@ -15,7 +15,7 @@ from firnline.memory import Memory
 from firnline.protocols import ChatModel
 from firnline.server.auth import Writing, charge, parts_of
 from firnline.server.bodies import json_response, require_head
-from firnline.server.drafts import AnswerDraft, QuestionRef
+from firnline.server.drafts import AnswerDraft, QuestionRef, answer_key, new_id
 from firnline.server.offline_model import OfflineModel
 from firnline.server.problems import as_problem
 from firnline.server.prompts import record_turn
@@ -150,7 +150,10 @@ async def stop_turns(request: Request, memory: Writing, conversation: Conversati
 
 async def _stream(request: Request, parts: Parts, call: _TurnCall) -> Response:
     head = await call.memory.head(call.conversation)
-    keeper = _LazyDraft(parts, call, QuestionRef(head.seq, head.hash) if head else QuestionRef(0))
+    draft_id = new_id()
+    call = replace(call, options={**call.options, "answer_key": answer_key(draft_id)})
+    before = QuestionRef(head.seq, head.hash) if head else QuestionRef(0)
+    keeper = _LazyDraft(parts, call, before, draft_id)
     named = (call.memory.tenant, call.conversation)
     listener = parts.streams.open(_events(request, call), keeper, named)
     batches = listener.batches()
@@ -183,15 +186,16 @@ async def _join(
 class _LazyDraft:
     """A draft that starts with the first words of the answer: the question is stored by then."""
 
-    def __init__(self, parts: Parts, call: _TurnCall, before: QuestionRef) -> None:
-        self._parts, self._call, self._before = parts, call, before
+    def __init__(self, parts: Parts, call: _TurnCall, before: QuestionRef, draft_id: str) -> None:
+        self._parts, self._call, self._before, self._id = parts, call, before, draft_id
         self._draft: AnswerDraft | None = None
 
     async def add(self, text: str) -> None:
         """Store more of the text."""
         if self._draft is None:
+            call = self._call
             self._draft = self._parts.drafts.begin(
-                self._call.memory, self._call.conversation, *self._before
+                call.memory, call.conversation, *self._before, draft_id=self._id
             )
         await self._draft.add(text)
 

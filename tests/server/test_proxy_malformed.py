@@ -1,0 +1,416 @@
+"""Whatever an endpoint answers, the client gets an answer or an error that its SDK understands.
+
+Valid answers, complete and in events, are damaged at random: bytes, values, fields, events.
+"""
+
+import copy
+import json
+import logging
+import os
+import random
+import socket
+import struct
+from http.server import BaseHTTPRequestHandler
+
+import anthropic
+import httpx2
+import openai
+import pytest
+from jiter import from_json
+
+from firnline.errors import ModelError
+from firnline.server.proxy import limits
+from firnline.server.proxy.check import JsonPrefix
+from firnline.testing.listener import Listener
+from support.live_server import running
+
+CASES = 1_500 if os.environ.get("FIRNLINE_TORTURE") else 70
+MODEL = "gpt-4o-mini"
+IS_EVENT, BAD_GATEWAY, UNAVAILABLE, TIMEOUT = 200, 502, 503, 504
+VALUES = (
+    None,
+    True,
+    0,
+    -1,
+    7,
+    1e308,
+    "",
+    "x",
+    "\ud83d",
+    "é\0",
+    [],
+    [[]],
+    [None],
+    {},
+    {"a": 1},
+    "[DONE]",
+)
+RAW = (
+    b"NaN",
+    b"Infinity",
+    b"-",
+    b"\xff\xfe",
+    b"[" * 5_000,
+    b"[" * 150,
+    b"9" * 5_000,
+    b"\x00",
+    b"{",
+)
+
+
+class Endpoint:
+    """Answers every request with the `head` and the `body` that the test has set."""
+
+    def __init__(self):
+        self.reply = (200, "application/json", b"{}", "whole")
+
+    def __enter__(self):
+        self._listener = Listener(self, _Handler, 0)
+        self.url = f"http://127.0.0.1:{self._listener.port}/v1"
+        return self
+
+    def __exit__(self, *_):
+        self._listener.stop()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        status, kind, body, ending = self.server.owner.reply
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("connection", "close")
+        self.close_connection = True
+        if ending == "short":  # the connection closes before all of it has come
+            self.send_header("content-length", str(len(body) + 9))
+        self.end_headers()
+        self.wfile.write(body)
+        if ending == "reset":
+            self.wfile.flush()
+            linger = struct.pack("ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+
+
+# -- valid answers ----------------------------------------------------------------------------
+
+CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "clock", "arguments": '{"city": "Rome"}'},
+}
+USAGE = {
+    "prompt_tokens": 3,
+    "completion_tokens": 5,
+    "total_tokens": 8,
+    "prompt_tokens_details": {"cached_tokens": 1},
+}
+HEAD = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": MODEL}
+LOGPROBS = {
+    "content": [{"token": "a", "logprob": -1.0, "bytes": [97], "top_logprobs": []}],
+    "refusal": None,
+}
+
+
+def completion():
+    message = {
+        "role": "assistant",
+        "content": "Once upon a time",
+        "tool_calls": [CALL],
+        "refusal": None,
+    }
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls", "logprobs": LOGPROBS}
+    return copy.deepcopy({**HEAD, "choices": [choice], "usage": USAGE})
+
+
+def chunks():
+    inner = CALL["function"]
+    deltas = [
+        {"role": "assistant", "content": ""}, {"content": "Once "}, {"content": "upon a time"},
+        {"tool_calls": [{**CALL, "index": 0, "function": {**inner, "arguments": ""}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": '{"city": '}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": '"Rome"}'}}]},
+    ]  # fmt: skip
+    head = {**HEAD, "object": "chat.completion.chunk"}
+    choices = [
+        {"index": 0, "delta": delta, "finish_reason": None, "logprobs": None} for delta in deltas
+    ]
+    choices[1]["logprobs"] = LOGPROBS
+    choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
+    events = [{**head, "choices": [choice]} for choice in choices]
+    return copy.deepcopy([*events, {**head, "choices": [], "usage": USAGE}, "[DONE]"])
+
+
+def blocks():
+    return [
+        {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"},
+        {"type": "text", "text": "Once upon a time"},
+        {"type": "tool_use", "id": "toolu_1", "name": "clock", "input": {"city": "Rome"}},
+    ]
+
+
+def message():
+    usage = {"input_tokens": 3, "output_tokens": 5, "cache_read_input_tokens": None}
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": MODEL}
+    end = {"stop_reason": "tool_use", "stop_sequence": None, "usage": usage}
+    return {**head, "content": blocks(), **end}
+
+
+def events():
+    found = [
+        {"type": "message_start", "message": {**message(), "content": [], "stop_reason": None}}
+    ]
+    empty = {
+        "thinking": {"thinking": "", "signature": ""},
+        "text": {"text": ""},
+        "tool_use": {"input": {}},
+    }
+    thoughts = {"type": "thinking_delta", "thinking": "Let me see."}
+    pieces = ("", '{"city": ', '"Rome"}')
+    deltas = {
+        "thinking": [thoughts, {"type": "signature_delta", "signature": "c2ln"}],
+        "text": [{"type": "text_delta", "text": text} for text in ("Once ", "upon a time")],
+        "tool_use": [{"type": "input_json_delta", "partial_json": piece} for piece in pieces],
+    }
+    for index, block in enumerate(blocks()):
+        kind = block["type"]
+        found.append(
+            {
+                "type": "content_block_start",
+                "index": index,
+                "content_block": {**block, **empty[kind]},
+            }
+        )
+        found += [
+            {"type": "content_block_delta", "index": index, "delta": each} for each in deltas[kind]
+        ]
+        found.append({"type": "content_block_stop", "index": index})
+    ending = {"stop_reason": "tool_use", "stop_sequence": None}
+    found.append({"type": "message_delta", "delta": ending, "usage": {"output_tokens": 5}})
+    return copy.deepcopy([*found[:2], {"type": "ping"}, *found[2:], {"type": "message_stop"}])
+
+
+# -- damage -----------------------------------------------------------------------------------
+
+
+def places(value, found=None):
+    """Every container in `value` with the keys of what is in it."""
+    found = [] if found is None else found
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        found.append((value, key))
+        if isinstance(inner, dict | list):
+            places(inner, found)
+    return found
+
+
+def damage(value, chance):
+    """Change, remove, repeat or exchange something inside."""
+    container, key = chance.choice(places(value))
+    kind = chance.randrange(5)
+    if kind == 0:
+        del container[key]
+    elif kind == 1 and isinstance(container, list):
+        container.insert(chance.randrange(len(container) + 1), copy.deepcopy(container[key]))
+    elif kind == 2 and isinstance(container, list):
+        chance.shuffle(container)
+    elif kind == 3 and isinstance(container[key], str):
+        text = container[key]
+        container[key] = text[: chance.randrange(len(text) + 1)] + chance.choice('"\\{}],x\n')
+    else:
+        container[key] = copy.deepcopy(chance.choice(VALUES))
+
+
+def damage_bytes(body, chance):
+    at = chance.randrange(len(body) + 1)
+    kind = chance.randrange(4)
+    if kind == 0:
+        return body[:at]
+    if kind == 1:
+        return body[:at] + chance.choice(RAW) + body[at:]
+    if kind == 2:
+        return body[:at] + chance.choice(RAW) + body[at + 20 :]
+    return body.replace(b'"content"', b'"content": 1, "content"', 1)
+
+
+def framed(items, chance, *, named):
+    frames = []
+    for item in items:
+        data = item if isinstance(item, str) else json.dumps(item)
+        kind = item.get("type") if isinstance(item, dict) else None
+        name = f"event: {kind}\n" if named and isinstance(kind, str) and kind.isprintable() else ""
+        end = "\r\n\r\n" if chance.random() < 0.05 else "\n\n"
+        frames.append(f"{name}data: {data}{end}")
+    return "".join(frames).encode(errors="surrogatepass")  # which is not UTF-8
+
+
+def reply(shape, stream, chance):
+    """A damaged answer: status, content type, body, and how the connection ends."""
+    whole, pieces = (message, events) if shape == "anthropic" else (completion, chunks)
+    value = pieces() if stream else whole()
+    for _ in range(chance.choice((0, 1, 1, 1, 2, 4))):
+        damage(value, chance)
+        if not value:
+            break
+    body = (
+        framed(value, chance, named=shape == "anthropic") if stream else json.dumps(value).encode()
+    )
+    if chance.random() < 0.3:
+        body = damage_bytes(body, chance)
+    if chance.random() < 0.03:
+        body = b""
+    kind = "text/event-stream" if stream else "application/json"
+    if chance.random() < 0.08:
+        kind = chance.choice(("text/html", "application/json", "text/event-stream", "x", ""))
+    status = chance.choice((200,) * 30 + (204, 302, 299))
+    ending = chance.choice(("whole",) * 8 + ("short", "reset"))
+    return status, kind, b"" if status == 204 else body, ending
+
+
+# -- clients ----------------------------------------------------------------------------------
+
+TOOL = {"type": "object", "properties": {"city": {"type": "string"}}}
+HISTORY = [{"role": "user", "content": "tell me"}]
+
+
+def ask_openai(sdk, stream):
+    function = {"name": "clock", "parameters": TOOL}
+    request = {
+        "model": MODEL,
+        "messages": HISTORY,
+        "tools": [{"type": "function", "function": function}],
+    }
+    if not stream:
+        choice = sdk.chat.completions.create(**request).choices[0]
+        return [call.function.name for call in choice.message.tool_calls or ()]
+    with sdk.chat.completions.stream(**request) as arriving:
+        for _ in arriving:
+            pass
+        return arriving.get_final_completion().choices[0].message.content
+
+
+def ask_anthropic(sdk, stream):
+    request = {"model": MODEL, "max_tokens": 100, "messages": HISTORY,
+               "tools": [{"name": "clock", "input_schema": TOOL}]}  # fmt: skip
+    if not stream:
+        return [block.type for block in sdk.messages.create(**request).content]
+    with sdk.messages.stream(**request) as arriving:
+        for _ in arriving:
+            pass
+        return arriving.get_final_message().stop_reason
+
+
+@pytest.mark.promise("dead-model")
+@pytest.mark.filterwarnings("ignore:Pydantic serializer")  # of the SDKs, for fields they only show
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("way", ["openai", "anthropic", "translated"])
+def test_a_malformed_answer_is_an_error_that_the_sdk_understands(way, stream, tmp_path, caplog):
+    shape = "anthropic" if way == "anthropic" else "openai"
+    caplog.set_level(logging.ERROR)
+    store = f"sqlite:///{tmp_path}/m.db"
+    outcomes, broken = {True: 0, False: 0}, []
+    with Endpoint() as endpoint, httpx2.Client(timeout=30) as http:
+        chosen = {"anthropic" if shape == "anthropic" else "upstream": endpoint.url}
+        with running(store=store, recall_tools=False, **chosen) as server:
+            for seed in range(CASES):
+                endpoint.reply = reply(shape, stream, random.Random(f"{way} {stream} {seed}"))
+                options = {"api_key": "k", "max_retries": 0, "http_client": http}
+                base = f"{server.url}/c/chat-{seed % 8}"
+                try:
+                    if way == "openai":
+                        ask_openai(openai.OpenAI(base_url=f"{base}/v1", **options), stream)
+                    else:
+                        ask_anthropic(anthropic.Anthropic(base_url=base, **options), stream)
+                    outcomes[True] += 1
+                except (openai.APIStatusError, anthropic.APIStatusError) as error:
+                    if error.status_code not in (IS_EVENT, BAD_GATEWAY, UNAVAILABLE, TIMEOUT):
+                        broken.append((seed, repr(error)))
+                    outcomes[False] += 1
+                except openai.APIError:  # an event
+                    outcomes[False] += 1
+                except Exception as error:  # noqa: BLE001 - all that an SDK does not expect
+                    broken.append((seed, repr(error)))
+            assert server.run(verified(server))
+    assert not broken
+    assert min(outcomes.values()) > CASES / 10
+    assert not [each for each in caplog.records if each.exc_info or "internal" in each.message]
+
+
+async def verified(server):
+    memory = await server.parts.tenants.memory("default")
+    names = [head.conversation for head in await memory.conversations(limit=100)]
+    return all([(await memory.verify(name)).ok for name in names])
+
+
+@pytest.mark.parametrize("way", ["openai", "anthropic", "translated"])
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/event-stream", b""),
+        ("text/html", b"<html>Sorry</html>"),
+        ("text/event-stream", b"data: <html>\n\n"),
+        ("text/event-stream", b"data: [DONE]\n\n"),
+        ("application/json", b'{"choices": 1}'),
+    ],
+)
+def test_a_stream_that_fails_before_its_first_event_is_a_bad_gateway(way, kind, body):
+    with Endpoint() as endpoint, httpx2.Client(timeout=30) as http:
+        endpoint.reply = (200, kind, body, "whole")
+        options = {"api_key": "k", "max_retries": 0, "http_client": http}
+        chosen = {"anthropic" if way == "anthropic" else "upstream": endpoint.url}
+        with running(**chosen) as server:
+            with pytest.raises((openai.APIStatusError, anthropic.APIStatusError)) as caught:
+                if way == "openai":
+                    ask_openai(openai.OpenAI(base_url=f"{server.url}/v1", **options), True)
+                else:
+                    ask_anthropic(anthropic.Anthropic(base_url=server.url, **options), True)
+            assert caught.value.status_code == BAD_GATEWAY
+            assert "upstream" in str(caught.value)
+
+
+def test_an_answer_that_is_too_large_is_a_bad_gateway(monkeypatch):
+    monkeypatch.setattr(limits, "ANSWER_BYTES_MAX", 10_000)
+    with Endpoint() as endpoint, httpx2.Client(timeout=30) as http:
+        endpoint.reply = (200, "application/json", b" " * 10_001, "whole")
+        with running(upstream=endpoint.url) as server:
+            asked = {"model": MODEL, "messages": HISTORY}
+            answer = http.post(f"{server.url}/v1/chat/completions", json=asked)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (
+                BAD_GATEWAY,
+                "too_large",
+            )
+
+
+STARTS = (
+    '{"a": [1, -2.5e3, true, null, {"b": "x\\u00e9 \\ud83d\\ude00\\n"}], "c": ""}',
+    ' { "k" : false , "l":[[]]} ',
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_beginning_of_a_calls_input_is_what_the_sdk_can_read(seed):
+    """It fails if it is given anything else, so nothing else may be passed on."""
+    chance, seen = random.Random(seed), set()
+    for _ in range(500):
+        text = chance.choice(STARTS)
+        if chance.random() < 0.6:
+            at = chance.randrange(len(text))
+            text = text[:at] + chance.choice('x"}],\\0-{: ') + text[at + chance.randrange(2) :]
+        text = text[: chance.randrange(1, len(text) + 1)]
+        prefix, taken = JsonPrefix(), True
+        try:
+            for at in range(0, len(text), 3):
+                prefix.add(text[at : at + 3])
+        except ModelError:
+            taken = False
+        try:
+            valid = isinstance(from_json(text.encode(), partial_mode=True), dict)
+        except ValueError:
+            valid = False
+        assert valid or not taken, text
+        seen.add((taken, valid))
+    assert seen >= {(True, True), (False, False)}
