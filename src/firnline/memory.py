@@ -38,6 +38,7 @@ from firnline.engine.digest_history import (
     state_of,
 )
 from firnline.engine.engine import Engine
+from firnline.engine.erasure import checked_rule, erase_conversation
 from firnline.engine.events import of_append, of_context, of_erase, of_fold, of_recall
 from firnline.engine.options import MemoryOptions, check_names
 from firnline.engine.recall import Filters, check_filters, check_time, scope_of
@@ -73,7 +74,7 @@ from firnline.log.entry import (
     clean_metadata,
     clean_project,
 )
-from firnline.log.message import Message, check_pin, utc_now
+from firnline.log.message import Message, Role, check_pin, utc_now
 from firnline.log.text import Json, clean_name
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.wire import MessageLike, load_openai
@@ -89,7 +90,7 @@ from firnline.strategies import topics as by_topics
 from firnline.strategies.topics import summary_as_system
 from firnline.topics import TopicMatch, TopicStats, apply_feedback, change_tags
 from firnline.transfer import exporter, importer, jsonl
-from firnline.transfer.branch import branch_conversation
+from firnline.transfer.branch import branch_conversation, branches_of, traces_of
 from firnline.transfer.exporter import ExportFormat
 from firnline.transfer.importer import Report
 from firnline.transfer.jsonl import Manifest
@@ -271,6 +272,8 @@ class Memory:
         )
         if not found:
             raise InputError(f"{conversation} has no entry {seq}")
+        if found[0].erased_at is not None:
+            raise InputError(f"entry {seq} of {conversation} is erased")
         check_pin(found[0].message)
         async with recorded(self._store, key, "pin", seq=seq, pinned=True):
             await self._store.pin(key, seq)
@@ -839,14 +842,77 @@ class Memory:
         await self._require(key)
         return await self._store.restore(key, 0, (1 << limits.SEQ_BITS) - 1)
 
-    async def erase(self, conversation: str) -> Erased:
-        """Delete a conversation and everything derived from it; no byte is left on disk."""
-        key = self._key(conversation)
+    async def branches(self, conversation: str) -> list[str]:
+        """The names of the conversations that hold copies of its messages, such as its branches."""
+        return await branches_of(self._store, await traces_of(self._store, self._key(conversation)))
+
+    async def erase(self, conversation: str, *, branches: bool = False) -> Erased:
+        """Delete a conversation and everything derived from it; no byte is left on disk.
+
+        The certificate names the conversations that still hold copies of its messages (`survives`).
+        With `branches` they are erased, too.
+        """
         with self._engine.events.timed("erase", conversation) as timer:
-            erased = await self._store.erase(key)
+            key = self._key(conversation)
+            erased, *others = await erase_conversation(self._store, key, branches=branches)
             timer.done(of_erase, erased)
-        self._engine.forget(key)
+        self._engine.forget_all(erased, others)
         return erased
+
+    async def erase_messages(
+        self,
+        conversation: str,
+        first_seq: int | None = None,
+        last_seq: int | None = None,
+        *,
+        role: Role | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        branches: bool = False,
+    ) -> Erased:
+        """Erase a message, a span or by a rule, and everything derived; no byte is left on disk.
+
+        `first_seq` alone is one message. Only messages of `role` dated in [since, until), if given.
+        A call of a tool and its results are erased together. Sequence numbers and hashes stay, so
+        the chain is still verified; digests that may quote the messages are withdrawn and created
+        again from the rest. `branches` as in `erase`, for these messages.
+        """
+        rule = checked_rule(first_seq, last_seq, role, since, until)
+        with self._engine.events.timed("erase", conversation) as timer:
+            key = self._key(conversation)
+            try:
+                erased, *others = await self._engine.eraser.erase(key, rule, branches=branches)
+            finally:
+                await self._store.scrub()
+            timer.done(of_erase, erased)
+        await self._engine.after_erasing(erased, others)
+        return erased
+
+    async def erase_before(
+        self,
+        until: datetime,
+        *,
+        project: str | None = None,
+        role: Role | None = None,
+        branches: bool = False,
+    ) -> list[Erased]:
+        """Erase the messages dated before `until`, of all conversations or those of a project.
+
+        One certificate for each conversation that had some. An interrupted call can be repeated.
+        """
+        check_time("until", until)
+        rule = checked_rule(None, None, role, None, until)
+        done: list[Erased] = []
+        try:
+            async for key in self._engine.eraser.matching(self._tenant, rule, project):
+                with self._engine.events.timed("erase", key.conversation) as timer:
+                    erased, *others = await self._engine.eraser.erase(key, rule, branches=branches)
+                    timer.done(of_erase, erased)
+                await self._engine.after_erasing(erased, others)
+                done.append(erased)
+        finally:
+            await self._store.scrub()
+        return done
 
     async def export(
         self,

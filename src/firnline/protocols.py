@@ -19,6 +19,7 @@ from firnline.log.entry import (
     Entry,
     EntryDraft,
     Erased,
+    Erasure,
     Head,
     Idempotency,
     IndexMatch,
@@ -627,6 +628,22 @@ class Store(Protocol):
         remain (full disk, long-running reader); erasing again or reopening finishes it.
         """
         ...
+
+    async def erase_entries(self, key: Key, erasure: Erasure) -> Erased:
+        """Replace entries by tombstones and delete all that an index or a card holds of them.
+
+        Pins, vectors, words, dates and topic memberships of these entries go; segments are
+        rewritten, idempotency fingerprints emptied, and the erasure's digests and topics written,
+        all in one step. Entries that are erased already are skipped. `ConflictError` if digests or
+        topics have changed since the erasure was decided. `scrub` must follow.
+        """
+        ...
+
+    async def scrub(self) -> None:
+        """Remove the bytes of erased entries from the store's files; opening does it, too.
+
+        `StoreUnavailable` as in `erase`.
+        """
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """Write a consistent copy of the whole store to a new file, while it is in use."""

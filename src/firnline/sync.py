@@ -197,7 +197,10 @@ class Memory(SyncFacade[_Memory]):
     # -- keeping and leaving --
     archive = waits(_Memory.archive)
     restore = waits(_Memory.restore)
+    branches = waits(_Memory.branches)
     erase = waits(_Memory.erase)
+    erase_messages = waits(_Memory.erase_messages)
+    erase_before = waits(_Memory.erase_before)
     export = waits(_Memory.export)
     export_pieces = walks(_Memory.export_pieces)
     import_ = waits(_Memory.import_)

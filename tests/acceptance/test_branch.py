@@ -15,7 +15,7 @@ from firnline.errors import (
     UnknownConversation,
 )
 from firnline.log import limits
-from firnline.log.entry import Digest, Key
+from firnline.log.entry import Card, Digest, Key
 from firnline.log.message import encode
 from firnline.transfer import branch
 from support.seed_chats import play
@@ -393,3 +393,74 @@ async def test_the_digests_of_a_branch_are_pending_in_the_background(url):
         await memory.branch("c", 2, "d")
         owed = await memory.store.due(datetime.now(UTC) + timedelta(minutes=1))
         assert [key.conversation for key in owed] == ["d"]
+
+
+# -- erasing ----------------------------------------------------------------------------------
+
+
+async def family(memory):
+    """A source, a branch of it, a branch of that, and another conversation with equal words."""
+    await memory.append("source", said(6))
+    await memory.branch("source", 4, "branch")
+    await memory.branch("branch", 2, "twig")
+    await memory.append("stranger", [message.at(AT + timedelta(days=9)) for message in said(6)])
+    await memory.append("branch", Message.user("only here"))
+
+
+async def test_erasing_says_which_conversations_still_hold_copies(memory):
+    await family(memory)
+    assert await memory.branches("twig") == ["branch", "source"]
+    erased = await memory.erase("branch")
+    assert (erased.entries, erased.branches, erased.survives) == (6, (), ("source", "twig"))
+    # The twig's origin is gone, and so may be what was recorded of it.
+    await memory.describe("twig", metadata={})
+    assert await memory.branches("source") == ["twig"]
+    assert (await memory.erase("source")).survives == ("twig",)
+    assert (await memory.erase("stranger")).survives == ()
+
+
+async def test_branches_are_erased_with_a_conversation_on_request(memory):
+    await family(memory)
+    erased = await memory.erase("branch", branches=True)
+    assert (erased.conversation, erased.entries) == ("branch", 6)
+    assert (erased.branches, erased.survives) == (("source", "twig"), ())
+    assert [head.conversation for head in await memory.conversations()] == ["stranger"]
+
+
+async def test_a_conversation_that_took_the_name_of_an_erased_origin_is_not_a_copy(memory):
+    await family(memory)
+    await memory.erase("source")
+    await memory.append("source", Message.user("a new start"))
+    assert await memory.branches("source") == []
+    assert (await memory.erase("source", branches=True)).branches == ()
+    assert await memory.branches("twig") == ["branch"]
+
+
+async def test_a_branch_made_while_branches_are_erased_is_erased_or_named(memory):
+    await family(memory)
+    erase, made = memory.store.erase, []
+
+    async def branching(key):
+        if not made:
+            made.append(await memory.branch("branch", 1, "late"))
+        return await erase(key)
+
+    memory.store.erase = branching
+    assert (await memory.erase("branch", branches=True)).branches == ("late", "source", "twig")
+    assert await memory.head("late") is None
+
+
+async def test_the_certificate_counts_what_was_erased(memory):
+    await memory.append("c", said(6))
+    await memory.topics("c")
+    vectors = await memory.embed("c")
+    await memory.cards.put(
+        *(Card(tenant="default", kind=kind, name=name, conversation="c") for kind, name in CARDS)
+    )
+    erased = await memory.erase("c")
+    assert erased.topics == 1
+    assert (erased.vectors > 0) == (vectors > 0)
+    assert dict(erased.cards) == {"draft": 2, "prompt": 1}
+
+
+CARDS = (("draft", "a"), ("draft", "b"), ("prompt", "c"))

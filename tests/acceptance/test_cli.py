@@ -1,6 +1,7 @@
 """The command line: output for people and for scripts."""
 
 import gc
+import io
 import json
 import os
 import pty
@@ -323,3 +324,53 @@ def test_a_progress_bar_is_drawn_on_a_terminal_only(monkeypatch):
     os.close(leader)
     assert "copying ████████████░░░░░░░░░░░░  50% 2/4" in drawn
     assert drawn.count("copying") == 1
+
+
+@pytest.mark.promise("erase-total")
+def test_erase_names_the_branches_and_erases_them_on_request(run, monkeypatch):
+    for text in ("one", "two"):
+        run("append", "c", text)
+    run("branch", "c", "0", "d")
+    run("branch", "d", "0", "e")
+    monkeypatch.setattr("sys.stdin", Terminal("no\n"))
+    code, out, _ = run("erase", "c")
+    assert (code, "hold copies of its messages and are not erased" in out, "d, e" in out) == (
+        2,
+        True,
+        True,
+    )
+    code, out, _ = run("erase", "d", "--yes")
+    assert (code, "still hold copies of its messages: c, e" in out) == (0, True)
+    code, out, _ = run("erase", "c", "--yes", "--with-branches", "--json")
+    certificate = json.loads(out)
+    assert (code, certificate["branches"], certificate["survives"]) == (0, ["e"], [])
+    assert run("conversations", "--json")[1].strip() in ("", "[]")
+
+
+@pytest.mark.promise("erase-total")
+def test_messages_are_erased_by_number_role_and_age(run, tmp_path):
+    for text in ("one", "two", "the secret word", "four", "five"):
+        run("append", "c", text)
+    assert run("erase", "c", "2")[0] == 2  # asks first
+    code, out, _ = run("erase", "c", "2", "--yes")
+    assert (code, out.startswith("c erased: 1 entries")) == (0, True)
+    assert b"secret word" not in (tmp_path / "firnline.db").read_bytes()
+    assert "(erased " in run("show", "c")[1].splitlines()[2]
+    assert "1 of them erased" in run("verify", "c")[1]
+    code, out, _ = run("erase", "c", "0-1", "--json", "--yes")
+    assert (code, json.loads(out)["spans"]) == (0, [[0, 1]])
+    run("append", "c", "--role", "assistant", "six")
+    code, out, _ = run("erase", "c", "--role", "assistant", "--json", "--yes")
+    assert json.loads(out)["spans"] == [[5, 5]]
+    assert run("erase", "--older-than", "90d", "--yes")[1] == "nothing was that old\n"
+    code, out, _ = run("erase", "c", "--older-than", "1d", "--json", "--yes")
+    assert (code, json.loads(out)["entries"]) == (0, 0)
+    for wrong in (("c", "9"), ("c", "x"), (), ("--project", "p"), ("--older-than", "0d")):
+        assert run("erase", *wrong, "--yes")[0] == 2, wrong
+
+
+class Terminal(io.StringIO):
+    """Standard input at a terminal."""
+
+    def isatty(self):
+        return True

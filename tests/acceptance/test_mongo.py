@@ -24,7 +24,7 @@ from firnline.errors import (
 )
 from firnline.log import limits
 from firnline.log.chain import Audit
-from firnline.log.entry import Card, Digest, Idempotency
+from firnline.log.entry import Card, Digest, Idempotency, Key
 from firnline.protocols import Vector
 from firnline.store import open_store, redact_url
 from firnline.store.mongo import MongoStore, archive, cards, flush, intents, schema, writer
@@ -733,3 +733,34 @@ async def test_pending_work_uses_the_shared_clock(store, mongo, wrong):
     """A machine whose clock is wrong, or jumps, neither delays nor skips work."""
     async with opened(mongo.url) as other:
         await clock_skew.check_owed(store, other, wrong)
+
+
+# -- erasing messages -------------------------------------------------------------------------
+
+
+@pytest.mark.promise("erase-total")
+@pytest.mark.parametrize("when", [None, "change", "carry_out"])
+async def test_erased_messages_are_in_no_document(mongo, monkeypatch, when):
+    secret = "Glacierwolf opens the vault"
+    async with Memory(MongoStore(mongo.url), tenant="acme", worker=False) as memory:
+        await memory.append("c", [Message.user(f"{secret} {i}") for i in range(6)])
+        await memory.topics("c")
+        await memory.archive("c", keep=2)
+        await memory.append("c", Message.user(f"{secret} 6"))
+        vectors = [Vector(seq, 0, b"vector of the vault") for seq in range(7)]
+        await memory.store.put_vectors(Key("acme", "c"), "m", vectors, first_seq=0, next_seq=7)
+        if when is not None:  # the process dies in between, another one finishes
+            cut(monkeypatch, intents, when)
+            with pytest.raises(CutError):
+                await memory.erase_messages("c", 0, 6)
+        if when != "carry_out":
+            await memory.erase_messages("c", 0, 6)
+        assert (await memory.verify("c")).erased == 7
+        assert await memory.recall("c", "Glacierwolf") == []
+    async with Memory(MongoStore(mongo.url), tenant="acme", worker=False) as memory:
+        assert (await memory.verify("c")).ok
+        database = memory.store._database
+        for name in await database.database.list_collection_names():
+            documents = str(await database[name].find({"tenant": "acme"}).to_list())
+            assert "Glacierwolf" not in documents, name
+            assert "vector of the vault" not in documents, name

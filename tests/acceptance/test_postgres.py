@@ -1298,3 +1298,26 @@ async def test_pending_work_uses_the_shared_clock(store, postgres, wrong):
     """A machine whose clock is wrong, or jumps, neither delays nor skips work."""
     async with opened(postgres.url) as other:
         await clock_skew.check_owed(store, other, wrong)
+
+
+@pytest.mark.promise("erase-total")
+async def test_erased_messages_leave_no_row_live_or_dead(postgres):
+    async with Memory(PostgresStore(postgres.url), tenant="acme", worker=False) as memory:
+        secret = "Glacierwolf opens the vault"
+        await memory.append("c", [Message.user(f"{secret} {i % 2}") for i in range(6)])
+        await memory.topics("c")
+        await memory.archive("c", keep=2)
+        await memory.cards.put(
+            Card(tenant="acme", kind="draft", name="d", body=secret.encode(), conversation="c")
+        )
+        erased = await memory.erase_messages("c", 0, 5)
+        assert erased.entries == 6
+        postgres.run("CREATE EXTENSION IF NOT EXISTS pgstattuple SCHEMA public")
+        hidden = secret.encode().hex()
+        for table in _tables(postgres):
+            rows = str(postgres.run(f"SELECT t::text FROM firnline.{table} t"))
+            assert "Glacierwolf" not in rows, table
+            assert hidden not in rows, table
+            query = f"SELECT dead_tuple_count FROM public.pgstattuple('firnline.{table}')"
+            assert postgres.run(query) == [(0,)], table
+        assert (await memory.verify("c")).erased == 6

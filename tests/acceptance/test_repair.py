@@ -11,6 +11,7 @@ from firnline.log.entry import Key, Project
 from firnline.log.message import Message
 from firnline.memory import DEFAULT_TENANT, Memory
 from firnline.store import journal
+from firnline.store.sqlite import SqliteStore
 from support.damage import damage_documents, damage_postgres_rows, damage_rows
 
 KEY = Key(DEFAULT_TENANT, "c")
@@ -111,6 +112,54 @@ async def test_damaged_rows_are_named_and_restored_from_the_journal(place, damag
         assert await memory.verify("c")
         assert await memory.repair() == []
         assert {finding.state for finding in await memory.check(thorough=True)} <= {"ok", "warning"}
+
+
+@pytest.mark.requirement("A8")
+@pytest.mark.parametrize("backend", ["sqlite", "postgres"])
+async def test_a_row_that_firnline_deletes_leaves_its_seal(request, tmp_path, backend):
+    sqlite = backend == "sqlite"
+    url = f"sqlite:///{tmp_path}/a.db" if sqlite else request.getfixturevalue(backend).url
+    async with Memory.open(url) as memory:
+        await _fill(memory)
+        await memory.remember("c", {"key_decisions": ["Start at four."]})
+        await memory.topics("c")
+        for version in (2, 1):
+            number = f"id & 4294967295 = {version}" if sqlite else f"version = {version}"
+            await _delete(memory.store, "digest", number)
+            assert await memory.store.damage(KEY) == []
+            newest = await memory.store.newest_digest(KEY)
+            assert (newest and newest.version) == (version - 1 or None)
+        await _delete(memory.store, "topic", "true")
+        assert await memory.store.damage(KEY) == []
+
+
+async def _delete(store, table, where):
+    """Delete rows in a transaction of the store itself."""
+    sql = f"DELETE FROM {table} WHERE {where}"
+    if isinstance(store, SqliteStore):
+        await store._write(lambda connection: connection.execute(sql))
+        return
+
+    async def work(transaction):
+        transaction.later(sql)
+
+    await store._write(DEFAULT_TENANT, work)
+
+
+@pytest.mark.requirement("A8")
+async def test_a_statement_about_an_erased_message_does_not_fail_a_repair(place):
+    url, damage = place
+    async with Memory.open(url) as memory:
+        await _fill(memory)
+        await memory.pin("c", 2)
+        await memory.erase_messages("c", 1)
+        assert await memory.store.damage(KEY) == []
+    damage("pin gone")
+    async with Memory.open(url) as memory:
+        assert await memory.repair()
+        assert [entry.seq for entry in await memory.pinned("c")] == [2]
+        assert await memory.store.damage(KEY) == []
+        assert (await memory.verify("c")).ok
 
 
 @pytest.mark.requirement("A8")

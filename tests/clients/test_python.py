@@ -188,9 +188,10 @@ async def _moved(client, tmp_path):
     assert states[-1].state == (await client.job(job.id)).state == "done"
     part = await client.fetch(job.id, tmp_path / "part.jsonl")
     assert part == states[-1].result
+    assert await client.branches("plan-b") == ["trip"]
     erased = await client.erase("plan-b")
     assert isinstance(erased, Erased)
-    assert erased.entries == 4
+    assert (erased.entries, erased.branches, erased.survives) == (4, (), ("trip",))
     assert (await client.import_(tmp_path / "whole.jsonl")).added == 4
     assert next(job.kind for job in await client.jobs()) == "import"
     report = await client.import_file(tmp_path / "whole.jsonl")
@@ -198,6 +199,12 @@ async def _moved(client, tmp_path):
     again = await client.export(tmp_path / "again.jsonl")
     assert again == whole
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    one = await client.erase_messages("plan-b", 1, branches=True)
+    assert (one.spans, one.branches, one.survives) == (((1, 1),), ("trip",), ())
+    assert (await client.entry("trip", 1)).erased_at is not None
+    assert (await client.entry("plan-b", 1)).erased_at == one.erased_at
+    assert (await client.erase_messages("plan-b", 2, 3)).entries == 2
+    assert await client.erase_before(datetime(1999, 1, 1, tzinfo=UTC)) == []
 
 
 # -- the document and the values --------------------------------------------------------------

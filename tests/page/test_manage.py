@@ -247,6 +247,20 @@ def test_it_is_erased_when_its_name_is_typed_and_there_is_a_certificate(site, pa
     expect(side).not_to_contain_text(site.conversation)
 
 
+def test_it_names_the_branches_and_erases_them_on_request(site, page):
+    site.api.post(f"{site.about}/branch", {"name": "copy", "seq": 3})
+    panel = site.panel(page, "manage")
+    box(panel, "Erase").get_by_role("button", name="Erase this conversation").click()
+    dialog = page.get_by_role("dialog", name="Erase it permanently?")
+    dialog.get_by_label(re.compile("Also erase 1 conversation .* copy")).check()
+    dialog.get_by_label(re.compile("^Type")).fill(site.conversation)
+    dialog.get_by_role("button", name="Erase it").click()
+    certificate = page.get_by_role("dialog", name="Certificate of erasure")
+    expect(certificate).to_contain_text("Branchescopy")
+    expect(certificate).to_contain_text("Copies survive innone")
+    assert site.api.refused("GET", "/conversations/copy")["status"] == 404
+
+
 @pytest.mark.own_page
 def test_an_export_works_with_a_key(site, page, tmp_path):
     _, token = apart(site.server.parts.keys.create("default", scopes=("read",)))

@@ -348,6 +348,25 @@ def test_a_new_branch_is_searched_by_meaning_at_once(model):
         assert {0, 1, 2, 3} <= embedded
 
 
+@pytest.mark.promise("erase-total")
+def test_branches_that_the_proxy_made_are_named_and_erased_with_their_source(model, tmp_path):
+    secret, file = "the passphrase is glacier-7", tmp_path / "f.db"
+    with running(upstream=model.url, store=f"sqlite:///{file}") as server:
+        sdk = client(server.url)
+        history = history_of(sdk, secret, "two")
+        (original,) = heads(server)
+        ask(sdk, [*history[:2], {"role": "user", "content": "two, no: four"}], stream=False)
+        (branch,) = set(heads(server)) - {original}
+        url = f"{server.url}/api/v1/conversations/{original}"
+        assert httpx2.get(f"{url}/branches").json()["data"] == [branch]
+        certificate = httpx2.delete(url, params={"branches": True}, timeout=60).json()
+        assert (certificate["branches"], certificate["survives"]) == ([branch], [])
+        assert certificate["cards"]["prompt"] == 2
+        assert heads(server) == []
+        for part in tmp_path.iterdir():
+            assert secret.encode() not in part.read_bytes()
+
+
 def test_two_people_who_begin_alike_do_not_share_a_conversation(model):
     model.answer = lambda _: "Hello! How can I help you today?"
     with running(upstream=model.url) as server:

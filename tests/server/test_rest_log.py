@@ -483,3 +483,41 @@ def test_a_key_that_occurs_twice_is_rejected_and_nothing_is_stored(server, path,
     assert answer.status_code == 400
     assert "occurs twice" in answer.text
     assert server.run(server.memory().conversations()) == []
+
+
+# -- erasing messages -------------------------------------------------------------------------
+
+
+@pytest.mark.promise("erase-total")
+def test_messages_are_erased_one_by_one_by_span_and_by_age(api):
+    said = [
+        {
+            "message": {"role": "user", "content": f"secret {i}"},
+            "created_at": f"2025-01-0{i + 1}T00:00:00Z",
+        }
+        for i in range(6)
+    ]
+    for name in ("c", "old"):
+        said[5] = {
+            "message": {"role": "user", "content": name},
+            "created_at": "2025-02-01T00:00:00Z",
+        }
+        api.post(f"/conversations/{name}/messages", {"messages": said})
+        said = [{**one, "created_at": "2025-01-01T00:00:01Z"} for one in said]
+    api.post("/conversations/c/branch", {"name": "copy", "seq": 2})
+    one = api.delete("/conversations/c/messages/1")
+    assert (one["entries"], one["spans"], one["survives"]) == (1, [[1, 1]], ["copy"])
+    found = api.get("/conversations/c/messages/1")
+    assert found["erased_at"] == one["erased_at"]
+    assert (found["message"]["content"], found["tokens"]) == ("", 0)
+    assert api.get("/conversations/c/messages/2")["erased_at"] is None
+    span = api.delete("/conversations/c/messages", first_seq=2, last_seq=3, branches=True)
+    assert (span["spans"], span["branches"], span["survives"]) == ([[2, 3]], ["copy"], [])
+    verified = api.post("/conversations/c/verify", {})
+    assert (verified["ok"], verified["erased"]) == (True, 3)
+    every = api.delete("/old-messages", until="2025-01-06T00:00:00Z", role="user")["data"]
+    assert [(done["conversation"], done["entries"]) for done in every] == [
+        ("c", 2), ("copy", 2), ("old", 5),
+    ]  # fmt: skip
+    assert api.refused("DELETE", "/conversations/c/messages")["status"] == 400
+    assert api.refused("DELETE", "/conversations/nothing/messages/0")["status"] == 404

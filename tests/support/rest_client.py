@@ -118,8 +118,8 @@ class Api:
     def patch(self, path: str, body: Any = None) -> Any:
         return _good(self.ask("PATCH", path, body))
 
-    def delete(self, path: str) -> Any:
-        return _good(self.ask("DELETE", path))
+    def delete(self, path: str, **query: Any) -> Any:
+        return _good(self.ask("DELETE", path, params=query))
 
     def say(self, conversation: str, *texts: str, **more: Any) -> Any:
         """Append messages, the user's and the assistant's by turns."""

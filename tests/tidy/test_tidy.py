@@ -14,15 +14,16 @@ FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_P99 = 40
 MODULE_LINES_MAX = 460
 LONGER = {  # module: why it may be longer
-    "memory.py": (910, "every verb of the library, each a few lines and a docstring"),
+    "memory.py": (990, "every verb of the library, each a few lines and a docstring"),
+    "log/entry.py": (540, "the values of the log and of what is derived from it"),
     "log/message.py": (510, "a message and its canonical form, best read together"),
-    "client/verbs.py": (600, "the same verbs over HTTP, a few lines each"),
-    "protocols.py": (660, "the contracts are prose"),
-    "store/ram.py": (720, "every promise of the protocol, to be read beside it"),
-    "store/sqlite/store.py": (640, "every method of the protocol, a few lines each"),
-    "store/postgres/store.py": (555, "the same methods, over transactions"),
-    "store/mongo/store.py": (510, "the same methods, over single-document writes"),
-    "transfer/jsonl.py": (500, "a format and its reader, best read together"),
+    "client/verbs.py": (650, "the same verbs over HTTP, a few lines each"),
+    "protocols.py": (700, "the contracts are prose"),
+    "store/ram.py": (780, "every promise of the protocol, to be read beside it"),
+    "store/sqlite/store.py": (660, "every method of the protocol, a few lines each"),
+    "store/postgres/store.py": (590, "the same methods, over transactions"),
+    "store/mongo/store.py": (530, "the same methods, over single-document writes"),
+    "transfer/jsonl.py": (520, "a format and its reader, best read together"),
     "testing/conformance.py": (800, "one suite, read from top to bottom; each test is short"),
 }
 BANNED_NAMES = {"utils", "helpers", "common", "base", "manager", "service", "core", "misc"}

@@ -328,6 +328,38 @@ async def test_killed_on_the_way(database, tmp_path, rng, temporary_files):
     assert kinds == {"whole", "erased", "finished"}, "each of them happens, or the test is blind"
 
 
+@pytest.mark.promise("erase-total")
+async def test_erasing_messages_killed_on_the_way(database, tmp_path, rng, temporary_files):
+    """At every operation on the disk: the messages are all there, or no byte of them is left."""
+    gone, kept = [[canary(rng) for _ in range(6)] for _ in range(2)]
+    async with memory_at(database) as memory:
+        await memory.append("a", said([*kept[:3], *gone, *kept[3:]]))
+        await memory.archive("a", keep=6)
+        await memory.topics("a")
+        await memory.recall("a", "hello")
+    outcomes = set()
+    async with Script("erase_kill.py") as script:
+        for nth in itertools.count(1, KILL_STEP):
+            copy = tmp_path / f"copy {nth}" / "torture.db"
+            shutil.copytree(database.parent, copy.parent)
+            order = {"erase": str(copy), "conversation": "a", "nth": nth, "span": [3, 8]}
+            (ended,) = await script.ask(order)
+            said_, there, whole = await script.ask({"open": str(copy), "conversations": ["a"]})
+            assert (said_, there, whole) == ("opened", ["a"], True), f"killed at {nth}"
+            assert await script.ask({"close": 1}) == ["closed"]
+            async with memory_at(copy) as memory:
+                erased = [e.seq for e in await memory.read("a") if e.erased_at is not None]
+                assert erased in ([], list(range(3, 9))), f"killed at {nth}"
+                await assert_healthy(memory)
+            if erased:
+                assert left(copy.parent, gone) == [], f"killed at {nth}"
+            shutil.rmtree(copy.parent)
+            outcomes.add((ended, bool(erased)))
+            if ended == "finished":
+                break
+    assert outcomes == {("killed", False), ("killed", True), ("finished", True)}
+
+
 async def one_kill(script, path, talks, nth):
     gone, kept = talks[0], [talk.name for talk in talks[1:]]
     ended = await script.ask({"erase": str(path), "conversation": gone.name, "nth": nth})

@@ -190,9 +190,11 @@ export function createClient(options: Options) {
       return answer(await routes.POST("/api/v1/conversations/{conversation}/verify", request));
     },
 
-    /** Destroy a conversation and everything derived from it; returns the certificate. */
-    async erase(conversation: string, { signal }: Abortable = {}) {
-      const request = { params: at(conversation), signal: signal ?? null };
+    /** Destroy a conversation and everything derived from it; `branches` also destroys the
+     * conversations with copies of its messages. The certificate says what `survives`. */
+    async erase(conversation: string, { branches, signal }: { branches?: boolean } & Abortable = {}) {
+      const query = branches === undefined ? {} : { branches };
+      const request = { params: { ...at(conversation), query }, signal: signal ?? null };
       return answer(await routes.DELETE("/api/v1/conversations/{conversation}", request));
     },
   };

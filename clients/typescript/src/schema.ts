@@ -26,7 +26,11 @@ export interface paths {
          *     All of them are stored or none; they are on disk before the response is sent.
          */
         post: operations["append_messages"];
-        delete?: never;
+        /**
+         * Erase Messages
+         * @description Erase the messages of a span, of a role or of a time, and everything derived from them.
+         */
+        delete: operations["erase_messages"];
         options?: never;
         head?: never;
         patch?: never;
@@ -46,7 +50,13 @@ export interface paths {
         get: operations["get_message"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Erase Message
+         * @description Erase one message and everything derived from it; its number stays, empty.
+         *
+         *     A call of a tool and its results are erased together.
+         */
+        delete: operations["erase_message"];
         options?: never;
         head?: never;
         patch?: never;
@@ -167,7 +177,8 @@ export interface paths {
          * Erase Conversation
          * @description Erase a conversation and everything derived from it; no byte is left on disk.
          *
-         *     Returns the certificate. Finished exports of the tenant are deleted too.
+         *     Returns the certificate, which names the conversations that still hold copies of its messages.
+         *     Finished exports of the tenant are deleted too.
          */
         delete: operations["erase_conversation"];
         options?: never;
@@ -300,6 +311,46 @@ export interface paths {
          * @description Unpin the entry.
          */
         delete: operations["unpin_message"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/{conversation}/branches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Branches
+         * @description The conversations that hold copies of its messages: its branches and their source.
+         */
+        get: operations["list_branches"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/old-messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase Old Messages
+         * @description Erase old messages of all conversations; a certificate for each that had some.
+         */
+        delete: operations["erase_old_messages"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1184,6 +1235,10 @@ export interface components {
             /** @description Last entry that both conversations share. */
             seq: number;
         };
+        /** @description The conversations that hold copies of a conversation's messages. */
+        Branches: {
+            data: string[];
+        };
         /** @description The budget of a context. */
         Budget: {
             window_tokens: number;
@@ -1444,6 +1499,8 @@ export interface components {
             hash: string;
             /** @description Whether it is stored in a compressed segment. */
             archived: boolean;
+            /** @description When it was erased; then its message is empty and has no tokens. */
+            erased_at: string | null;
             /** @description Whether its text was changed so that it can be stored. */
             normalised: boolean;
             metadata: {
@@ -1478,6 +1535,21 @@ export interface components {
             head: string;
             /** Format: date-time */
             erased_at: string;
+            vectors: number;
+            topics: number;
+            /** @description The erased cards by kind: recorded prompts, drafts of answers and the like. */
+            cards: {
+                [key: string]: number;
+            };
+            /** @description Conversations that held copies of its messages and were erased, too. */
+            branches: string[];
+            /** @description Conversations that still hold copies of its messages. */
+            survives: string[];
+            spans: number[][];
+        };
+        /** @description Certificates of erasure. */
+        ErasedList: {
+            data: components["schemas"]["Erased"][];
         };
         /** @description Options of an export. */
         ExportRequest: {
@@ -2157,6 +2229,7 @@ export interface components {
             tokens: number;
             head: string;
             problems: string[];
+            erased: number;
             ok: boolean;
         };
         /** @description Options of a verification. */
@@ -2297,6 +2370,51 @@ export interface operations {
             };
         };
     };
+    erase_messages: {
+        parameters: {
+            query?: {
+                /** @description The first message. */
+                first_seq?: number | null;
+                /** @description The last; default: the first. */
+                last_seq?: number | null;
+                /** @description Only messages of this role. */
+                role?: ("system" | "developer" | "user" | "assistant" | "tool") | null;
+                /** @description Only messages sent from then on. */
+                since?: string | null;
+                /** @description Only messages sent before then. */
+                until?: string | null;
+                /** @description Whether copies in other conversations are erased, too. */
+                branches?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                conversation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Erased"];
+                };
+            };
+            /** @description A problem (RFC 9457). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_message: {
         parameters: {
             query?: never;
@@ -2320,6 +2438,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Entry"];
+                };
+            };
+            /** @description A problem (RFC 9457). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    erase_message: {
+        parameters: {
+            query?: {
+                /** @description Whether copies in other conversations are erased, too. */
+                branches?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The entry's sequence number. */
+                seq: number;
+                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                conversation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Erased"];
                 };
             };
             /** @description A problem (RFC 9457). */
@@ -2556,7 +2711,10 @@ export interface operations {
     };
     erase_conversation: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether copies in other conversations are erased, too. */
+                branches?: boolean;
+            };
             header?: never;
             path: {
                 /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
@@ -2864,6 +3022,78 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Pinned"];
+                };
+            };
+            /** @description A problem (RFC 9457). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_branches: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                conversation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found. */
+            200: {
+                headers: {
+                    /** @description For `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Branches"];
+                };
+            };
+            /** @description A problem (RFC 9457). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    erase_old_messages: {
+        parameters: {
+            query: {
+                /** @description Messages sent before then are erased. */
+                until: string;
+                /** @description Only of this project. */
+                project?: string | null;
+                /** @description Only messages of this role. */
+                role?: ("system" | "developer" | "user" | "assistant" | "tool") | null;
+                /** @description Whether copies in other conversations are erased, too. */
+                branches?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasedList"];
                 };
             };
             /** @description A problem (RFC 9457). */

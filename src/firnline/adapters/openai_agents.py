@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from firnline.adapters import missing_extra
 from firnline.adapters.openai_items import items_of, messages_of, plain_calls
 from firnline.context.budget import BudgetLike
+from firnline.log.entry import live
 from firnline.memory import Memory
 
 try:
@@ -43,7 +44,7 @@ class FirnlineSession:
         if limit is not None:
             newest = await self._memory.read(name, first_seq=max(end - limit, 0))
             return _as_items(
-                [item for entry in newest for item in items_of(entry.message)][-limit:]
+                [item for entry in live(newest) for item in items_of(entry.message)][-limit:]
             )
         context = await self._memory.context(name, self._budget, past=True)
         plain = plain_calls((piece.message, piece.whole) for piece in context.pieces)

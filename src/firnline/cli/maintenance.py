@@ -1,4 +1,4 @@
-"""The commands for files and upkeep: export, import, migrate, backup, archive, erase, doctor."""
+"""The commands for files and upkeep: export, import, migrate, backup, archive, doctor."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from firnline.cli.arguments import Command, count
-from firnline.cli.open import existing_head, open_memory, with_memory
+from firnline.cli.open import open_memory, with_memory
 from firnline.cli.output import print_json, progress_on, report
 from firnline.cli.terminal import cut, plain, table
 from firnline.errors import InputError
-from firnline.log.entry import Head
-from firnline.log.message import format_time
 from firnline.protocols import Progress
 from firnline.store import missing_file, open_store, redact_url
 from firnline.store.files import copy_pipe, copy_stream, local_path
@@ -108,23 +106,6 @@ def _restore(options: argparse.Namespace) -> None:
     report(options, f"{options.conversation} restored: ", {"entries": restored}, ("entries",))
 
 
-def _erase(options: argparse.Namespace) -> None:
-    with open_memory(options) as memory:
-        head = existing_head(memory, options.conversation)
-        if not options.yes and not _confirm(head):
-            raise InputError("nothing was erased; use --yes to erase without confirmation")
-        erased = memory.erase(options.conversation)
-    fields = {**asdict(erased), "erased_at": format_time(erased.erased_at)}
-    report(options, f"{erased.conversation} erased: ", fields, ("entries", "digests", "tokens"))
-
-
-def _confirm(head: Head) -> bool:
-    if not sys.stdin.isatty():
-        return False
-    question = f"Erase {head.entries:,} entries of {head.conversation!r} for good? Type its name: "
-    return input(question).strip() == head.conversation
-
-
 def _doctor(options: argparse.Namespace) -> int:
     with open_memory(options) as memory:
         if options.rebuild_index:
@@ -188,12 +169,6 @@ def add(command: Command) -> None:
 
     restore = command("restore", _restore, "Decompress archived entries.")
     restore.add_argument("conversation")
-
-    erase = command(
-        "erase", _erase, "Delete a conversation and everything derived from it, for good."
-    )
-    erase.add_argument("conversation")
-    erase.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
     doctor = command("doctor", _doctor, "Check the store for damage.")
     doctor.add_argument("--quick", action="store_true", help="skip reading every page")

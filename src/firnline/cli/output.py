@@ -27,6 +27,7 @@ def entry_json(entry: Entry) -> dict[str, Any]:
         "tokenizer": entry.tokenizer,
         "hash": entry.hash,
         "archived": entry.archived,
+        "erased_at": format_time(entry.erased_at) if entry.erased_at else None,
         "metadata": message.metadata,
         "message": message.to_openai(),
     }
@@ -40,6 +41,8 @@ def head_json(head: Head) -> dict[str, Any]:
 
 def entry_text(entry: Entry) -> str:
     """An entry as text: its number, time, speaker, and content."""
+    if entry.erased_at is not None:
+        return f"{entry.seq:>4} {'':16}  (erased {entry.erased_at:%Y-%m-%d %H:%M})"
     return message_text(entry.message, str(entry.seq))
 
 

@@ -17,6 +17,7 @@ from firnline.cli import (
     benchmark,
     contexts,
     digests,
+    erase,
     keys,
     log,
     maintenance,
@@ -148,6 +149,7 @@ def _parser() -> argparse.ArgumentParser:
         keys,
         telegram,
         maintenance,
+        erase,
         benchmark,
     ):
         topic.add(command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import datetime
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar, Unpack
@@ -31,6 +32,7 @@ from firnline.language.dates import Interval
 from firnline.log import limits
 from firnline.log.chain import Verification
 from firnline.log.entry import Appended, Archived, Digest, Entry, Erased, Head, Hit, Hits, Project
+from firnline.log.message import format_time
 from firnline.log.wire import MessageLike
 from firnline.store.files import local_path, source_path
 from firnline.topics import TopicMatch, TopicStats
@@ -464,11 +466,52 @@ class Client:
         """Decompress all archived entries; returns how many there were."""
         return int((await self._post(_at(conversation, "restore")))["entries"])
 
-    async def erase(self, conversation: str) -> Erased:
-        """Erase a conversation and everything derived from it; returns the certificate."""
-        return decode(
-            Erased, await self._to.json(ApiRequest(method="DELETE", path=_at(conversation)))
-        )
+    async def branches(self, conversation: str) -> list[str]:
+        """The names of the conversations that hold copies of its messages."""
+        return await self._list(str, _at(conversation, "branches"))
+
+    async def erase(self, conversation: str, *, branches: bool = False) -> Erased:
+        """Erase a conversation, and with `branches` also those that hold copies of its messages.
+
+        The certificate names those that still hold some (`survives`).
+        """
+        return await self._erase(_at(conversation), branches=branches or None)
+
+    async def erase_messages(
+        self,
+        conversation: str,
+        first_seq: int | None = None,
+        last_seq: int | None = None,
+        *,
+        role: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        branches: bool = False,
+    ) -> Erased:
+        """Erase a message, a span, or those of `role` or dated in [since, until)."""
+        path, dated = _at(conversation, "messages"), {"since": _time(since), "until": _time(until)}
+        if first_seq is not None and (last_seq, role, since, until) == (None,) * 4:
+            return await self._erase(f"{path}/{first_seq}", branches=branches or None)
+        span = {"first_seq": first_seq, "last_seq": last_seq, "role": role, **dated}
+        return await self._erase(path, **span, branches=branches or None)
+
+    async def erase_before(
+        self,
+        until: datetime,
+        *,
+        project: str | None = None,
+        role: str | None = None,
+        branches: bool = False,
+    ) -> list[Erased]:
+        """Erase the messages dated before `until`; a certificate for each conversation."""
+        rule = {"until": _time(until), "project": project, "role": role}
+        query = {**rule, "branches": branches or None}
+        request = ApiRequest(method="DELETE", path="/old-messages", query=query)
+        return _decode_list(Erased, await self._to.json(request))
+
+    async def _erase(self, path: str, **query: Any) -> Erased:
+        request = ApiRequest(method="DELETE", path=path, query=query)
+        return decode(Erased, await self._to.json(request))
 
     # -- statistics ---------------------------------------------------------------------------
 
@@ -595,3 +638,7 @@ def _turn(
         headers=idempotency_header(key),
         repeatable=True,
     )
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else format_time(at)

@@ -31,6 +31,9 @@ class WireEntry:
     tokenizer: Annotated[str, Doc("A trailing `~` marks an estimate.", "o200k_base")]
     hash: Annotated[str, HASH._replace(text="Covers this entry and all entries before it.")]
     archived: Annotated[bool, Doc("Whether it is stored in a compressed segment.")]
+    erased_at: Annotated[
+        datetime | None, Doc("When it was erased; then its message is empty and has no tokens.")
+    ]
     normalised: Annotated[bool, Doc("Whether its text was changed so that it can be stored.")]
     metadata: dict[str, Any]
     message: dict[str, Any]
@@ -45,6 +48,7 @@ def encode_entry(entry: Entry) -> dict[str, Any]:
     return {
         **{name: getattr(entry, name) for name in _ENTRY_FIELDS},
         "created_at": format_time(message.created_at) if message.created_at else None,
+        "erased_at": format_time(entry.erased_at) if entry.erased_at else None,
         "normalised": message.normalised,
         "metadata": message.metadata,
         "message": message.to_openai(),
@@ -61,4 +65,6 @@ def decode_entry(value: Any) -> Entry:
     )
     if value["normalised"]:
         message = replace(message, normalised=True)
-    return Entry(message=message, **{name: value[name] for name in _ENTRY_FIELDS})
+    erased_at = value.get("erased_at")
+    erased = parse_time(erased_at) if erased_at else None
+    return Entry(message=message, erased_at=erased, **{name: value[name] for name in _ENTRY_FIELDS})

@@ -38,7 +38,7 @@ from firnline.context.render import (
     shortened,
 )
 from firnline.errors import BudgetError
-from firnline.log.entry import Digest, Entry, Hit
+from firnline.log.entry import Digest, Entry, Hit, live
 from firnline.log.message import Message
 from firnline.log.tokens import REPLY_TOKENS
 
@@ -284,7 +284,7 @@ class _Assembly:
         count = 0
         used = sum(piece.tokens for piece in question if asked >= self.plan.recent_from)
         hidden = {e.seq for e in self.material.system if isinstance(e, Entry)}
-        tail = [e for e in self.view.entries if e.seq >= self.plan.recent_from]
+        tail = [e for e in live(self.view.entries) if e.seq >= self.plan.recent_from]
         for unit in reversed(units(e for e in tail if e.seq not in hidden)):
             if unit.problem:
                 self._leave_out(_named(unit), unit.problem)

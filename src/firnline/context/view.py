@@ -34,8 +34,9 @@ async def in_force(store: Store, key: Key, topic: int | None = None) -> tuple[Di
 
 
 async def is_still(store: Store, key: Key, entry: Entry) -> bool:
-    """Whether an entry is still stored: its conversation was not erased meanwhile."""
-    return [found.hash for found in await store.at(key, [entry.seq])] == [entry.hash]
+    """Whether an entry is as it was read: it was not erased meanwhile, nor its conversation."""
+    same = entry.hash, entry.erased_at
+    return [(now.hash, now.erased_at) for now in await store.at(key, [entry.seq])] == [same]
 
 
 async def look(
@@ -74,7 +75,7 @@ async def _looked(
         entries=_without_torn_start(entries, first_open),
         digests=used,
         first_open=first_open,
-        open_tokens=last.total - before,
+        open_tokens=last.total - before - _erased_tokens(entries),
         fold_tokens=fold_tokens,
         version=max((digest.version for digest in digests), default=None),
         backlog=await _backlog(store, key, entries[0].seq, first_open, fold_tokens),
@@ -150,9 +151,17 @@ async def span_of(
 async def _tail(store: Store, key: Key, tokens: int, last_seq: int) -> Sequence[Entry]:
     """The newest entries of up to `tokens`, but at least a few."""
     entries = await store.newest(key, tokens)
+    if entries and (erased := _erased_tokens(entries)):  # they take room only in the totals
+        entries = await store.newest(key, tokens + erased)
     if len(entries) >= min(limits.TAIL_ENTRIES_MIN, last_seq + 1):
         return entries
     return await store.read(key, max(0, last_seq + 1 - limits.TAIL_ENTRIES_MIN))
+
+
+def _erased_tokens(entries: Sequence[Entry]) -> int:
+    """The tokens that erased entries had, as far as the totals show them."""
+    between = entries[-1].total - entries[0].total
+    return between - sum(entry.tokens for entry in entries[1:])
 
 
 def _reach(entries: Sequence[Entry], head: Head) -> bool:

@@ -51,7 +51,7 @@ from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, ModelError, StoreCorrupt, outline
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Head, Hits, Key
+from firnline.log.entry import Digest, Entry, Head, Hits, Key, live
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import REPLY_TOKENS, TokenCounter, counter
@@ -220,7 +220,7 @@ class ContextBuilder:
             conversation=key.conversation,
             strategy=strategy.name,
             system=system,
-            pinned=tuple(e for e in pinned if e not in system),
+            pinned=tuple(e for e in live(pinned) if e not in system),
             task=task,
             data=data.data,
             question=question,
@@ -260,7 +260,7 @@ class ContextBuilder:
             found += leading
             if len(leading) < _SYSTEM_PAGE:
                 break
-        return tuple(found)
+        return tuple(live(found))
 
     def _important_data(
         self, key: Key, digests: Sequence[Digest], model: str | None

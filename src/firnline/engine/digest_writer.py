@@ -21,7 +21,7 @@ from firnline.digest.receipt import continue_receipt, receipt, tally_skipped
 from firnline.errors import FirnlineError, ModelError, outline
 from firnline.language.prose import count_words
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Key, Topic
+from firnline.log.entry import Digest, Entry, Key, Topic, live
 from firnline.log.message import Message, result_ids
 from firnline.log.tokens import TokenCounter
 from firnline.models.guard import Breaker, Spend
@@ -106,7 +106,7 @@ class DigestWriter:
             )
             if not page:
                 break
-            for entry in page:
+            for entry in live(page):
                 size = min(entry.tokens, limits.FOLD_MESSAGE_TOKENS)
                 if found and tokens + size > limits.FOLD_TOKENS_MAX:
                     return _Span(tuple(found), tuple(skipped))

@@ -20,7 +20,7 @@ from firnline.context.view import is_still
 from firnline.embedding.quantize import pack
 from firnline.errors import FirnlineError, ModelError, ModelRefused, StoreReadOnly, outline
 from firnline.log import limits
-from firnline.log.entry import Entry, Key
+from firnline.log.entry import Entry, Key, live
 from firnline.models.guard import Backoff
 from firnline.protocols import Embedder, Progress, Store, Vector
 from firnline.recall.passages import model_key, passages
@@ -93,7 +93,7 @@ class EmbeddingIndexer:
                 break
             # Recalled text is embedded where it was first written.
             recalled = await find_recalled(page, partial(self._store.at, key))
-            vectors = await self._vectors([e for e in page if e.seq not in recalled])
+            vectors = await self._vectors([e for e in live(page) if e.seq not in recalled])
             if not await is_still(self._store, key, page[-1]):
                 break  # erased; a new conversation of its name is embedded next time
             span = {"first_seq": first, "next_seq": page[-1].seq + 1}

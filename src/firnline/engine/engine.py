@@ -14,7 +14,8 @@ from firnline.digest import model_extractor, model_summarizer, offline_extractor
 from firnline.embedding.words import WordEmbedder
 from firnline.engine.context_builder import ContextBuilder
 from firnline.engine.digester import Digester
-from firnline.engine.events import Events
+from firnline.engine.erasure import MessageEraser
+from firnline.engine.events import Events, of_erase
 from firnline.engine.options import MemoryOptions
 from firnline.engine.pending import PendingDigests, StrategyRegistry
 from firnline.engine.question import QuestionRewriter
@@ -24,7 +25,7 @@ from firnline.engine.topic_assigner import TopicAssigner
 from firnline.engine.worker import Worker
 from firnline.errors import FirnlineError, outline
 from firnline.log import limits
-from firnline.log.entry import Key
+from firnline.log.entry import Erased, Key
 from firnline.log.message import Message
 from firnline.log.tokens import DEFAULT_MODEL, TokenCounter, counter
 from firnline.models import open_model
@@ -40,7 +41,7 @@ class Engine:
     """The parts of a memory."""
 
     def __init__(self, store: Store, tenant: str, clock: Clock, options: MemoryOptions) -> None:
-        self._store = store
+        self._store, self._tenant = store, tenant
         self._opened: dict[str, ChatModel] = {}
         self.model = self.open_model(options.get("model"))
         name = options.get("tokens_of") or (self.model.name if self.model else DEFAULT_MODEL)
@@ -51,6 +52,7 @@ class Engine:
         self.topics = TopicAssigner(
             store, embedder or WordEmbedder(), clock=clock, rules=options.get("topic_rules")
         )
+        self.eraser = MessageEraser(store, self.topics, count=self.count, clock=clock)
         self.rewriter = QuestionRewriter(store, self.topics)
         self.recaller = Recaller(
             store, tenant=tenant, clock=clock, count=self.count, embedder=embedder
@@ -141,6 +143,20 @@ class Engine:
         self.builder.forget(key)
         self.recaller.forget(key)
         digest.clear_caches()
+
+    def forget_all(self, erased: Erased, others: Sequence[Erased]) -> None:
+        """After an erasure, of branches too: count them, and drop what is cached."""
+        for one in others:
+            self.events.timed("erase", one.conversation).done(of_erase, one)
+        for one in (erased, *others):
+            self.forget(Key(self._tenant, one.conversation))
+
+    async def after_erasing(self, erased: Erased, others: Sequence[Erased]) -> None:
+        """After messages were erased: digests of what is left may be due."""
+        self.forget_all(erased, others)
+        for one in (erased, *others):
+            if one.digests:
+                await self.pending.on_round(Key(self._tenant, one.conversation))
 
     def _wake_worker(self) -> None:
         if self._works:

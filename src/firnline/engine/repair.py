@@ -12,7 +12,7 @@ from firnline.engine.digester import Digester
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, InputError
 from firnline.log import limits
-from firnline.log.entry import Key
+from firnline.log.entry import Key, live
 from firnline.protocols import Damage, Known, Store
 from firnline.store import journal
 from firnline.store.journal import Stated
@@ -75,8 +75,10 @@ class Repairer:
         pins = [seq for seq, pinned in stated.pinned.items() if pinned]
         if "pins" in parts:
             pins += await self._pinned_by_message(key, stated)
+            # A statement may be about a message that was erased later.
+            pins = [entry.seq for entry in live(await self._store.at(key, sorted(set(pins))))]
         about = stated.project, stated.metadata, stated.strategy
-        return Known(*about, pins=sorted(set(pins)), projects=list(stated.projects.values()))
+        return Known(*about, pins=pins, projects=list(stated.projects.values()))
 
     async def _pinned_by_message(self, key: Key, stated: Stated) -> list[int]:
         """The entries that were pinned by their own metadata, after the journal began."""

@@ -104,8 +104,8 @@ async def measured(memory: RecallMemory, head: Head, *, price: float = PRICE) ->
     newest = await memory.read(name, first_seq=first, last_seq=head.seq)
     start = await memory.read(name, first_seq=0, last_seq=0)
     said = (
-        await _farthest(memory, name, _time(start[0]), _FIRST),
-        await _farthest(memory, name, _time(newest[-1]), _LAST),
+        await _farthest(memory, name, start[0].message.created_at or head.created_at, _FIRST),
+        await _farthest(memory, name, newest[-1].message.created_at or head.updated_at, _LAST),
     )
     recent = min(sum(entry.tokens for entry in newest), LEAN_TOKENS)
     return stats(head, said=said, recent_tokens=recent, price=price)

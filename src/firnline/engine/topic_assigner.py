@@ -28,7 +28,7 @@ from firnline.errors import (
     outline,
 )
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Key, Scope, Topic, runs
+from firnline.log.entry import Digest, Entry, Key, Scope, Topic, live, runs
 from firnline.log.text import clean_name
 from firnline.protocols import Clock, Embedder, Store, TopicAssignments
 from firnline.recall.search import scope_conversations
@@ -62,8 +62,7 @@ class TopicAssigner:
         conflicts, reached = 0, 0
         while True:
             known = await self._store.topics(key)
-            page = await self._store.read(key, known.next_seq, limit=limits.ASSIGN_PAGE)
-            if not page:
+            if not (page := await self._store.read(key, known.next_seq, limit=limits.ASSIGN_PAGE)):
                 return known
             page = [(await drop_echo(self._store, key, entry))[0] for entry in page]
             # Another process may have assigned them, which is fine. Otherwise there is a limit.
@@ -85,14 +84,16 @@ class TopicAssigner:
             logger.warning("%s: its newest messages have no topic yet: %s", key.conversation, why)
             return await self._store.topics(key)
 
-    async def _assign(self, key: Key, known: TopicAssignments, page: Sequence[Entry]) -> None:
+    async def _assign(self, key: Key, known: TopicAssignments, read: Sequence[Entry]) -> None:
         state = TopicState.of(known.topics.values())
-        vectors = await self._vectors(page)
+        page = live(read)
+        vectors = await self.vectors(page)
         steps = list(
             topics.replay(page, vectors, state=state, model=self._embedder.name, rules=self.rules)
         )
         touched = {topic.id for step in steps for topic in step.changed}
-        merged = topics.merge_topics(steps[-1].state, self.rules, among=_grown(steps))
+        state = steps[-1].state if steps else state
+        merged = topics.merge_topics(state, self.rules, among=_grown(steps))
         members: dict[int, int | None] = {
             entry.seq: _current(merged.state, step.topic)
             for entry, step in zip(page, steps, strict=True)
@@ -108,18 +109,23 @@ class TopicAssigner:
         ]
         back = whole | {step.restored for step in steps if step.restored is not None}
         resting = [seq for id_ in back for seq in await self._resting(key, known.topics.get(id_))]
-        if not await is_still(self._store, key, page[-1]):
+        if not await is_still(self._store, key, read[-1]):
             raise ConflictError(f"{key.conversation} was erased in the meantime")
-        end = page[-1].seq + 1
-        await self._store.assign(key, changed, members, revision=known.revision, next_seq=end)
+        reach = {"revision": known.revision, "next_seq": read[-1].seq + 1}
+        await self._store.assign(key, changed, members, **reach)
         if whole:
             await self._outdate(key, whole, version)
         await self._settle(key, resting)
 
-    async def _vectors(self, page: Sequence[Entry]) -> dict[int, Sequence[float]]:
-        asked = [entry for entry in page if topics.needs_vector(entry.message)]
-        vectors = await self._embed([entry.message.text for entry in asked])
-        return {entry.seq: vector for entry, vector in zip(asked, vectors, strict=True)}
+    @property
+    def model(self) -> str:
+        """The name under which vectors are compared."""
+        return self._embedder.name
+
+    async def vectors(self, page: Sequence[Entry]) -> dict[int, Sequence[float]]:
+        """The vectors of the users' messages among these, by sequence number."""
+        asked = {e.seq: e.message.text for e in page if topics.needs_vector(e.message)}
+        return dict(zip(asked, await self._embed(list(asked.values())), strict=True))
 
     async def _embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         start = [text[: limits.PASSAGE_CHARS] for text in texts]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from firnline.errors import StoreCorrupt
-from firnline.log.entry import Entry, Head, Key, Record, genesis, next_hash
+from firnline.log.entry import ERASED, Entry, Head, Key, Record, erased_at, genesis, next_hash
 from firnline.log.message import decode
 
 
@@ -27,13 +27,17 @@ class LogProblem:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of recomputing every hash of a conversation. True if there are no problems."""
+    """The result of recomputing every hash of a conversation. True if there are no problems.
+
+    `erased` entries have no bytes left to hash; the chain continues with their stored hashes.
+    """
 
     conversation: str
     entries: int
     tokens: int
     head: str
     problems: tuple[LogProblem, ...] = ()
+    erased: int = 0
 
     @property
     def ok(self) -> bool:
@@ -45,8 +49,10 @@ class Verification:
 
     def __str__(self) -> str:
         if self.ok:
+            erased = f" ({self.erased:,} of them erased)" if self.erased else ""
             return (
-                f"{self.conversation}: intact: {self.entries:,} entries, {self.tokens:,} tokens, "
+                f"{self.conversation}: intact: {self.entries:,} entries{erased}, "
+                f"{self.tokens:,} tokens, "
                 f"every hash recomputed, head {self.head[:19]}…"
             )
         listed = "".join(f"\n  - {problem}" for problem in self.problems)
@@ -55,7 +61,7 @@ class Verification:
 
 def flaw(record: Record, previous_hash: str) -> str:
     """The problem of a record that follows `previous_hash`; empty if there is none."""
-    if record.problem:
+    if record.problem or record.erased:
         return record.problem
     if next_hash(previous_hash, record.body, record.tokens, record.tokenizer) != record.hash:
         return "the stored entry does not match its hash"
@@ -68,15 +74,17 @@ def checked_entries(records: Sequence[Record], previous_hash: str) -> list[Entry
     for record in records:
         if problem := flaw(record, previous_hash):
             raise StoreCorrupt(f"entry {record.seq}: {problem}", seq=record.seq)
+        erased = erased_at(record.body)
         checked.append(
             Entry(
                 record.seq,
-                decode(record.body),
-                record.tokens,
+                decode(record.body) if erased is None else ERASED,
+                record.tokens if erased is None else 0,
                 record.total,
                 record.hash,
                 record.tokenizer,
                 record.archived,
+                erased,
             )
         )
         previous_hash = record.hash
@@ -93,6 +101,7 @@ class Audit:
     seq: int = 0
     total: int = 0
     hash: str = ""
+    erased: int = 0
 
     def __post_init__(self) -> None:
         self.hash = genesis(self.key)
@@ -104,6 +113,7 @@ class Audit:
             self.seq = record.seq + 1
             self.total = record.total
             self.hash = record.hash
+            self.erased += record.erased
             if self.hash == self.anchor:
                 self.anchor = None
 
@@ -137,14 +147,16 @@ class Audit:
             self.problems.append(
                 LogProblem(f"{self.anchor} is not in the chain: this is a different log")
             )
+        problems = tuple(self.problems)
         return Verification(
-            self.key.conversation, self.seq, self.total, self.hash, tuple(self.problems)
+            self.key.conversation, self.seq, self.total, self.hash, problems, self.erased
         )
 
 
 def _decode_problem(record: Record) -> str:
     try:
-        decode(record.body)
+        if erased_at(record.body) is None:
+            decode(record.body)
     except StoreCorrupt as error:
         return str(error)
     return ""

@@ -12,9 +12,9 @@ from datetime import datetime
 from itertools import groupby
 from typing import Final, Literal, NamedTuple, TypeAlias, overload
 
-from firnline.errors import ConflictError, InputError
+from firnline.errors import ConflictError, InputError, StoreCorrupt
 from firnline.log import limits
-from firnline.log.message import Message, encode_json
+from firnline.log.message import Message, encode_json, format_time, parse_time
 from firnline.log.text import Json, clean_fields, clean_name
 
 HASH: Final = "sha256"
@@ -35,21 +35,51 @@ class Key(NamedTuple):
     conversation: str
 
 
+_TOMBSTONE: Final = b"erased "
+
+ERASED: Final = Message("system", "")
+"""The message of an erased entry: empty, without a time, and never shown."""
+
+
+def tombstone(at: datetime) -> bytes:
+    """The bytes that replace those of an entry erased at this time; never those of a message."""
+    return _TOMBSTONE + format_time(at).encode()
+
+
+def erased_at(body: bytes) -> datetime | None:
+    """When the entry with these bytes was erased; None if it was not."""
+    if not body.startswith(_TOMBSTONE):
+        return None
+    try:
+        return parse_time(body.removeprefix(_TOMBSTONE).decode())
+    except (InputError, ValueError) as error:
+        raise StoreCorrupt("the stored bytes are not a message") from error
+
+
 class EntryDraft(NamedTuple):
-    """A message about to be appended: its canonical bytes and its token count."""
+    """A message about to be appended: its canonical bytes and its token count.
+
+    The copy of an erased entry has the `hash` of its original if its chain is the same.
+    """
 
     message: Message
     body: bytes
     tokens: int
     tokenizer: str
     pinned: bool = False
+    hash: str = ""
 
     @property
     def time(self) -> datetime:
-        """The message's time; required by now."""
-        if self.message.created_at is None:
+        """The message's time, or when it was erased; required by now."""
+        time = self.message.created_at or erased_at(self.body)
+        if time is None:
             raise InputError("a message without a time cannot be stored")
-        return self.message.created_at
+        return time
+
+    def hash_after(self, previous: str) -> str:
+        """Its hash in a chain, after this one."""
+        return self.hash or next_hash(previous, self.body, self.tokens, self.tokenizer)
 
     def check(self) -> None:
         """Raise `InputError` if no store can accept this."""
@@ -87,13 +117,19 @@ class Record:
     archived: bool = False
     problem: str = ""
 
+    @property
+    def erased(self) -> bool:
+        """Whether a tombstone is in the place of the message."""
+        return self.body.startswith(_TOMBSTONE)
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A message at a sequence number.
 
     `tokens` is its size by `tokenizer` (marked ``~`` if it is an estimate), `total` the running
-    total including it, `hash` the chain's hash at this entry.
+    total including it, `hash` the chain's hash at this entry. If it was erased, its message is
+    empty and has no tokens; `total` and `hash` are as before.
     """
 
     seq: int
@@ -103,6 +139,12 @@ class Entry:
     hash: str
     tokenizer: str
     archived: bool = False
+    erased_at: datetime | None = None
+
+
+def live(entries: Iterable[Entry]) -> list[Entry]:
+    """The entries that are not erased."""
+    return [entry for entry in entries if entry.erased_at is None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +440,14 @@ class Archived:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """The certificate of an erasure: what was erased, and the head hash it had."""
+    """The certificate of an erasure: what was erased, the head hash it had, and what survives.
+
+    If only some messages were erased, `spans` are their first and last sequence numbers, `digests`
+    the withdrawn ones, `topics` the changed ones, `segments` those that were rewritten, and `head`
+    is still the conversation's. `cards` counts the erased cards by kind: recorded prompts, drafts
+    of answers and the like. `branches` are the conversations that held copies of the messages and
+    whose copies were erased, too; `survives` are those that still hold some.
+    """
 
     conversation: str
     entries: int
@@ -407,6 +456,29 @@ class Erased:
     tokens: int
     head: str
     erased_at: datetime
+    vectors: int = 0
+    topics: int = 0
+    cards: Mapping[str, int] = field(default_factory=dict)
+    branches: tuple[str, ...] = ()
+    survives: tuple[str, ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """What `Store.erase_entries` erases, and what it writes in the same step.
+
+    `digests` and `topics` replace those of the same version or id; they were decided when `version`
+    was the newest digest and `revision` that of the topics. `cards` are ranges of names: kind,
+    first and last name.
+    """
+
+    seqs: tuple[int, ...]
+    digests: tuple[Digest, ...] = ()
+    version: int = 0
+    topics: tuple[Topic, ...] = ()
+    revision: int = 0
+    cards: tuple[tuple[str, str, str], ...] = ()
 
 
 def runs(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:

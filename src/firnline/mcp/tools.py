@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from firnline.engine.recall import Filters
 from firnline.language.dates import Interval
 from firnline.log import limits
-from firnline.log.entry import Head
+from firnline.log.entry import Head, live
 from firnline.log.message import Message, format_time
 from firnline.mcp import arguments as args
 from firnline.mcp import results
@@ -165,7 +165,8 @@ async def read(deps: ToolDeps, request: args.ReadArguments) -> results.MessagePa
         request.conversation, first_seq=request.first_seq, limit=request.limit + 1
     )
     found = [FoundEntry(entry) for entry in entries]
-    shown, left = await quote_page(quoter, found[: request.limit], offset=request.offset)
+    there = [one for one in found[: request.limit] if one.entry.erased_at is None]
+    shown, left = await quote_page(quoter, there, offset=request.offset)
     return results.MessagePage(
         conversation=request.conversation,
         total=head.entries,
@@ -179,7 +180,7 @@ async def newest(deps: ToolDeps, head: Head, quoter: Quoter, limit: int) -> resu
     entries = await deps.memory.newest(head.conversation, tokens=quoter.tokens)
     if not entries:  # the last one is too large
         entries = await deps.memory.read(head.conversation, first_seq=max(head.seq, 0))
-    found = [FoundEntry(entry) for entry in reversed(entries[-limit:])]
+    found = [FoundEntry(entry) for entry in reversed(live(entries)[-limit:])]
     shown, _ = await quote_page(quoter, found)
     return results.MessagePage(
         conversation=head.conversation, total=head.entries, messages=shown[::-1]

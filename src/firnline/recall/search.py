@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, Protocol
 from firnline.context.context import BY_WORDS_ONLY
 from firnline.errors import FirnlineError, outline
 from firnline.log import limits
-from firnline.log.entry import Entry, Hit, Hits, IndexMatch, Key, Scope
+from firnline.log.entry import Entry, Hit, Hits, IndexMatch, Key, Scope, live
 from firnline.models.guard import Breaker
 from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.copies import Copies, EntryPlace
@@ -306,7 +306,7 @@ class EntryFinder:
         """The entries found in one conversation and their neighbors, ranked."""
         steps = range(-reach, reach + 1)
         wanted = sorted({seq + step for seq in found.seqs for step in steps})
-        pool = {entry.seq: entry for entry in await self._store.at(key, wanted)}
+        pool = {entry.seq: entry for entry in live(await self._store.at(key, wanted))}
         arguments = (parsed, pool, found.words, found.near, floor)
         many = len(pool) > limits.RECALL_INLINE
         ranked = await asyncio.to_thread(rank, *arguments) if many else rank(*arguments)

@@ -18,7 +18,7 @@ from firnline.context.tools import Tool, Toolbox
 from firnline.errors import InputError
 from firnline.language.dates import interval
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Head, Hit
+from firnline.log.entry import Digest, Entry, Head, Hit, live
 from firnline.log.message import Message, call_ids, utc_now
 from firnline.log.text import clean_name
 from firnline.log.tokens import TokenCounter, counter
@@ -279,7 +279,7 @@ class _RecallTools(NamedTuple):
     async def _span(self, first: int, last: int) -> list[Entry]:
         if last < first:
             return []
-        return await self.memory.read(self.conversation, first_seq=first, last_seq=last)
+        return live(await self.memory.read(self.conversation, first_seq=first, last_seq=last))
 
     async def _digest(self, version: int) -> Digest:
         digests = await self.memory.digests(self.conversation)

@@ -34,12 +34,12 @@ from firnline.log.message import Message
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
 from firnline.protocols import Store
+from firnline.store.cards import DRAFT
 
 logger: Final = logging.getLogger("firnline.server")
 
 INTERRUPTED: Final = "interrupted"
 """Metadata key of an incomplete answer; its value is the reason."""
-_KIND: Final = "draft"
 _BEAT_SECONDS: Final = 15.0
 _STALE: Final = timedelta(seconds=60)
 _HEADER: Final = "/000000"
@@ -149,7 +149,7 @@ class AnswerDraft:
 
     async def _drop(self) -> None:
         if self.parts:
-            await self.memory.cards.drop(_KIND, prefix=f"{self.id}/")
+            await self.memory.cards.drop(DRAFT, prefix=f"{self.id}/")
 
     @property
     def _header(self) -> Card:
@@ -159,7 +159,7 @@ class AnswerDraft:
     def _card(self, part: int | str, body: bytes) -> Card:
         return Card(
             tenant=self.memory.tenant,
-            kind=_KIND,
+            kind=DRAFT,
             name=f"{self.id}/{part:06d}" if isinstance(part, int) else f"{self.id}{part}",
             body=body,
             conversation=self.conversation,
@@ -215,7 +215,7 @@ class Drafts:
 
     async def recover(self) -> int:
         """Move drafts of dead processes to the log; returns how many."""
-        found = await self._store.cards(_KIND, limit=_CARDS_MAX)
+        found = await self._store.cards(DRAFT, limit=_CARDS_MAX)
         ids = set(map(_id, found))
         self._seen = {each: seen for each, seen in self._seen.items() if each in ids}
         recovered = 0
@@ -232,7 +232,7 @@ class Drafts:
         """All parts of a draft, in order."""
         found: list[Card] = []
         query: dict[str, Any] = {"tenant": tenant, "prefix": f"{draft_id}/", "limit": _CARDS_MAX}
-        while page := await self._store.cards(_KIND, **query):
+        while page := await self._store.cards(DRAFT, **query):
             found += page
             query["after"] = page[-1].name
         return found
@@ -294,7 +294,7 @@ class Drafts:
                         await store_answer(memory, target, question, message, key)
                 except ConflictError:
                     logger.info("draft: another process has stored the answer")
-        await self._store.drop_cards(_KIND, tenant, prefix=f"{draft_id}/")
+        await self._store.drop_cards(DRAFT, tenant, prefix=f"{draft_id}/")
         return True
 
 

@@ -25,23 +25,14 @@ from firnline.log.message import Message, encode_json, format_time
 from firnline.log.threads import run_by_size
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
-from firnline.store.rows import SEQ_MAX
+from firnline.store.cards import PROMPT, prompt_name
 
 logger: Final = logging.getLogger("firnline.server")
 
-KIND: Final = "prompt"
+KIND: Final = PROMPT
 _VERSION: Final = 1
 _LEVEL: Final = 3
 _BYTES_MAX: Final = 64 * 1024 * 1024
-
-
-def name_of(conversation: str, seq: int | None = None) -> str:
-    """The name of the card for the answer `seq`; without `seq`, the prefix of all of them.
-
-    Names of newer answers sort before those of older ones.
-    """
-    prefix = hashlib.blake2b(conversation.encode(), digest_size=12).hexdigest()
-    return f"{prefix}/" if seq is None else f"{prefix}/{SEQ_MAX - seq:010d}"
 
 
 async def record(memory: Memory, context: Context, seq: int, **facts: Any) -> None:
@@ -50,7 +41,7 @@ async def record(memory: Memory, context: Context, seq: int, **facts: Any) -> No
     card = Card(
         tenant=memory.tenant,
         kind=KIND,
-        name=name_of(context.conversation, seq),
+        name=prompt_name(context.conversation, seq),
         body=await run_by_size(context.tokens, packing),
         conversation=context.conversation,
     )
@@ -82,8 +73,8 @@ async def record_turn(memory: Memory, turn: Turn, model: str, via: str) -> None:
 
 async def read(memory: Memory, conversation: str, seq: int) -> dict[str, Any] | None:
     """The record of the answer `seq` with all messages, or None."""
-    name = name_of(conversation, seq)
-    card = await memory.cards.get(KIND, name)
+    name = prompt_name(conversation, seq)
+    card = await memory.cards.get(PROMPT, name)
     if card is None:
         return None
     record = _from_card(card)
@@ -98,8 +89,8 @@ async def list_records(
     """The records of the answers before `before`, newest first, without their messages."""
     found = await memory.cards.find(
         KIND,
-        prefix=name_of(conversation),
-        after="" if before is None else name_of(conversation, before),
+        prefix=prompt_name(conversation),
+        after="" if before is None else prompt_name(conversation, before),
         limit=limit,
     )
     return [_from_card(card) for card in found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypedDict, Unpack
+from typing import Final, NamedTuple, TypedDict, Unpack
 
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log import limits
@@ -13,6 +13,29 @@ from firnline.log.entry import Card, Key, genesis
 from firnline.log.message import encode_json, from_microseconds, microseconds
 from firnline.log.text import clean_name
 from firnline.protocols import Store
+from firnline.store.rows import SEQ_MAX
+
+PROMPT: Final = "prompt"
+DRAFT: Final = "draft"
+_LAST: Final = "\U0010ffff"
+
+
+def prompt_name(conversation: str, seq: int | None = None) -> str:
+    """The name of the card with the prompt of the answer `seq`; without it, the prefix of all.
+
+    Names of newer answers sort before those of older ones.
+    """
+    prefix = hashlib.blake2b(conversation.encode(), digest_size=12).hexdigest()
+    return f"{prefix}/" if seq is None else f"{prefix}/{SEQ_MAX - seq:010d}"
+
+
+def quoting_cards(conversation: str, seq: int) -> tuple[tuple[str, str, str], ...]:
+    """The cards of a conversation that may quote entry `seq`, as kinds and ranges of names.
+
+    A prompt shows only what came before its answer.
+    """
+    prompts = prompt_name(conversation), prompt_name(conversation, seq)
+    return (PROMPT, *prompts), (DRAFT, "", _LAST)
 
 
 class CardFilters(TypedDict, total=False):

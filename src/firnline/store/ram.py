@@ -6,6 +6,7 @@ wait, so each is one step that cannot be interleaved with others.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -22,6 +23,7 @@ from firnline.log.entry import (
     Entry,
     EntryDraft,
     Erased,
+    Erasure,
     Head,
     Idempotency,
     IndexMatch,
@@ -33,7 +35,7 @@ from firnline.log.entry import (
     Topic,
     UsedKey,
     genesis,
-    next_hash,
+    tombstone,
 )
 from firnline.log.message import utc_now
 from firnline.log.text import Json
@@ -57,6 +59,7 @@ from firnline.store.digests import (
     mark_undone,
     next_version,
 )
+from firnline.store.erasure import certificate, check_erasure
 from firnline.store.rows import check_repeat, check_used_keys
 from firnline.store.topics import check_assignment
 
@@ -312,13 +315,14 @@ class RamStore:
             return []
         matches, asked = [], frozenset(search_terms(query))
         for key, found in self._conversations.items():
-            if key.tenant != tenant or scope.conversation not in (None, key.conversation):
-                continue
-            if scope.project not in (None, found.project):
+            named = key.tenant == tenant and scope.conversation in (None, key.conversation)
+            if not named or scope.project not in (None, found.project):
                 continue
             own: Terms = frozenset()
             for seq, record in enumerate(found.records):
-                before = own
+                before, own = own, frozenset()
+                if record.erased:
+                    continue
                 message, own, facts = found.understood[record.body]
                 topic = key.conversation, found.members.get(seq, -1)
                 if not scope.has(message) or topic not in (scope.topics or [topic]):
@@ -348,7 +352,7 @@ class RamStore:
         if next_seq > len(found.records):
             return False
         known = found.vectors.setdefault(model, {})
-        known |= {(seq, part): body for seq, part, body in vectors}
+        known |= {(seq, part): body for seq, part, body in vectors if not found.records[seq].erased}
         found.embedded[model] = next_seq
         if next_seq == len(found.records):
             found.vectors, found.embedded = {model: known}, {model: next_seq}
@@ -629,7 +633,7 @@ class RamStore:
     ) -> list[Record]:
         moved = []
         for seq in range(max(first, 0), min(last + 1, len(found.records))):
-            if found.records[seq].archived != archived:
+            if found.records[seq].archived != archived and not found.records[seq].erased:
                 found.records[seq] = replace(found.records[seq], archived=archived)
                 moved.append(found.records[seq])
         return moved
@@ -639,10 +643,64 @@ class RamStore:
         found = self._must_find(key)
         head = _head(key, found)
         del self._conversations[key]
-        kept = self._cards.items()
-        self._cards = {at: c for at, c in kept if (c.tenant, c.conversation) != key}
-        about = head.tokens, head.hash, self._clock()
-        return Erased(key.conversation, head.entries, len(found.digests), 0, *about)
+        gone = [at for at, card in self._cards.items() if (card.tenant, card.conversation) == key]
+        for at in gone:
+            del self._cards[at]
+        return Erased(
+            key.conversation,
+            head.entries,
+            len(found.digests),
+            0,
+            head.tokens,
+            head.hash,
+            self._clock(),
+            vectors=sum(map(len, found.vectors.values())),
+            topics=len(found.topics),
+            cards=Counter(kind for kind, _, _ in gone),
+        )
+
+    async def erase_entries(self, key: Key, erasure: Erasure) -> Erased:
+        """See `Store.erase_entries`."""
+        found, now = self._must_find(key), self._clock()
+        version, revision = max(found.digests, default=0), found.revision
+        check_erasure(key, erasure, len(found.records), version, revision)
+        gone = {seq: r for seq in erasure.seqs if not (r := found.records[seq]).erased}
+        touched = sum(record.archived for record in gone.values())
+        for seq, record in gone.items():
+            found.records[seq] = replace(record, body=tombstone(now), archived=False)
+        vectors = [at for known in found.vectors.values() for at in known if at[0] in gone]
+        for known in found.vectors.values():
+            for at in vectors:
+                known.pop(at, None)
+        found.pins -= gone.keys()
+        for name, (_, first, last) in found.keys.items():
+            if any(first <= seq <= last for seq in gone):
+                found.keys[name] = "", first, last
+        found.digests |= {item.version: (item, 0) for item in erasure.digests}
+        found.topics |= {topic.id: topic for topic in erasure.topics}
+        found.members = {seq: of for seq, of in found.members.items() if seq not in gone}
+        found.revision += 1
+        cards = [
+            at
+            for at, card in self._cards.items()
+            if (card.tenant, card.conversation) == key
+            and any(at[0] == kind and a <= at[2] <= b for kind, a, b in erasure.cards)
+        ]
+        for place in cards:
+            del self._cards[place]
+        found.understood = AnalyzedMessages()
+        return certificate(
+            _head(key, found),
+            gone.values(),
+            erasure,
+            now,
+            segments=touched,
+            vectors=len(vectors),
+            cards=Counter(kind for kind, _, _ in cards),
+        )
+
+    async def scrub(self) -> None:
+        """See `Store.scrub`; nothing is left in memory."""
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`; memory has no file to copy."""
@@ -690,7 +748,7 @@ def _record(key: Key, before: Sequence[Record], draft: EntryDraft) -> Record:
         draft.body,
         draft.tokens,
         total + draft.tokens,
-        next_hash(previous, draft.body, draft.tokens, draft.tokenizer),
+        draft.hash_after(previous),
         draft.tokenizer,
     )
 

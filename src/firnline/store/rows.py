@@ -18,7 +18,6 @@ from firnline.log.entry import (
     Record,
     UsedKey,
     genesis,
-    next_hash,
 )
 from firnline.log.message import from_microseconds
 from firnline.store import segments
@@ -133,10 +132,10 @@ def next_entries(
 ) -> tuple[Entry, ...]:
     """The drafts as entries that follow a head."""
     entries = []
-    for seq, (message, body, tokens, tokenizer, _) in enumerate(drafts, next_seq):
-        hash_ = next_hash(hash_, body, tokens, tokenizer)
-        total += tokens
-        entries.append(Entry(seq, message, tokens, total, hash_, tokenizer))
+    for seq, draft in enumerate(drafts, next_seq):
+        hash_ = draft.hash_after(hash_)
+        total += draft.tokens
+        entries.append(Entry(seq, draft.message, draft.tokens, total, hash_, draft.tokenizer))
     return tuple(entries)
 
 
@@ -154,7 +153,15 @@ def used_key(key: Key, id_: int, row: Sequence[Any]) -> UsedKey:
 
 
 def check_repeat(idempotency: Idempotency, fingerprint: str) -> None:
-    """Raise `KeyReused` unless the key was used for the same messages."""
+    """Raise `KeyReused` unless the key was used for the same messages.
+
+    The fingerprint of erased messages is empty: repeating them does not store them again.
+    """
+    if not fingerprint:
+        raise KeyReused(
+            f"the messages stored under the idempotency key {idempotency.key!r} were erased",
+            idempotency_key=idempotency.key,
+        )
     if fingerprint != idempotency.fingerprint:
         raise KeyReused(
             f"the idempotency key {idempotency.key!r} was used for other messages; use a new key",
@@ -300,6 +307,16 @@ def split_runs(records: Iterable[Record]) -> list[list[Record]]:
         else:
             runs.append([item])
     return runs
+
+
+def without(
+    stored: Sequence[Record], erased: Mapping[int, Record], hash_before: str
+) -> Iterator[PackedSegment]:
+    """A segment's records without the erased ones, as segments again."""
+    before = {record.seq + 1: record.hash for record in stored}
+    kept = [record for record in stored if record.seq not in erased]
+    for run in split_runs(kept):
+        yield from pack_run(run, before.get(run[0].seq, hash_before))
 
 
 def pack_run(run: Sequence[Record], hash_before: str) -> Iterator[PackedSegment]:

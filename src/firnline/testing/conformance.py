@@ -22,6 +22,7 @@ from firnline.testing.cards_suite import KeepingConformance
 from firnline.testing.damage_suite import DamageConformance
 from firnline.testing.digests_suite import DigestingConformance, reopen
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, Ticking, draft, drafts
+from firnline.testing.erasure_suite import ErasingConformance
 from firnline.testing.views_suite import ViewingConformance
 
 HOSTILE_TEXTS: Final = (
@@ -53,7 +54,11 @@ HERE: Final = Scope(conversation=KEY.conversation)
 
 
 class StoreConformance(
-    DigestingConformance, ViewingConformance, KeepingConformance, DamageConformance
+    DigestingConformance,
+    ViewingConformance,
+    KeepingConformance,
+    DamageConformance,
+    ErasingConformance,
 ):
     """Subclass it and define `make_store`; pytest then runs every test against your store."""
 

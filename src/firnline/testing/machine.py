@@ -14,9 +14,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from firnline.digest.withdraw import withdraw
 from firnline.errors import FirnlineError
 from firnline.log.chain import Audit
-from firnline.log.entry import Card, Digest, Idempotency, Key, Lease
+from firnline.log.entry import Card, Digest, Erasure, Idempotency, Key, Lease
 from firnline.log.message import Message
 from firnline.protocols import Clock, Store
 from firnline.store.ram import RamStore
@@ -163,6 +164,24 @@ class _StoreMachine(RuleBasedStateMachine):
     def erase(self, key: Key) -> None:
         async def erased(store: Store) -> Any:
             return replace(await store.erase(key), segments=0)
+
+        self._both(erased)
+
+    @rule(key=_KEYS, seqs=st.sets(_SEQS, max_size=4), scrub=st.booleans())
+    def erase_entries(self, key: Key, seqs: set[int], scrub: bool) -> None:
+        async def erased(store: Store) -> Any:
+            digests, topics = await store.digests(key), await store.topics(key)
+            erasure = Erasure(
+                seqs=tuple(sorted(seqs)),
+                digests=tuple(withdraw(digests, sorted(seqs), START)),
+                version=max((digest.version for digest in digests), default=0),
+                revision=topics.revision,
+                cards=(("k", "", "a"),),
+            )
+            done = replace(await store.erase_entries(key, erasure), segments=0)
+            if scrub:
+                await store.scrub()
+            return done
 
         self._both(erased)
 

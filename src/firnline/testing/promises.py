@@ -89,7 +89,9 @@ PROMISES: Final = (
     ),
     Promise(
         "erase-total",
-        "After `erase` no byte of the conversation is left in any file of the store.",
+        "After `erase` no byte of the conversation is left in any file of the store; after "
+        "`erase_messages`, none of these messages or of what was derived from them. "
+        "The certificate names the copies that survive.",
         "The right to be forgotten is about bytes, not about rows.",
     ),
     Promise(

@@ -21,7 +21,14 @@ from firnline.topics.merge import MergeResult, merge_pair, merge_topics
 from firnline.topics.rules import Rules
 from firnline.topics.similarity import LIKENESS, TopicMatch, calibrate, match_topics
 from firnline.topics.standalone import check_rewrite, standalone, standalone_messages
-from firnline.topics.state import TopicState, TopicStep, assign, needs_vector, replay
+from firnline.topics.state import (
+    TopicState,
+    TopicStep,
+    assign,
+    needs_vector,
+    replay,
+    without_entries,
+)
 from firnline.topics.title import title_of
 
 __all__ = [
@@ -57,4 +64,5 @@ __all__ = [
     "title_of",
     "topic_stats",
     "used_entries",
+    "without_entries",
 ]

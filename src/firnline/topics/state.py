@@ -7,7 +7,7 @@ with the same vectors, from any state on, gives the same topics.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -256,3 +256,49 @@ def _time(entry: Entry) -> datetime:
     if entry.message.created_at is None:
         raise InputError(f"entry {entry.seq} has no time")
     return entry.message.created_at
+
+
+# -- erasing ----------------------------------------------------------------------------------
+
+
+def without_entries(
+    topics: Mapping[int, Topic],
+    members: Mapping[int, int],
+    erased: Sequence[Entry],
+    vectors: Mapping[int, Floats],
+    model: str,
+) -> list[Topic]:
+    """The topics that change; a title that came from an erased message is empty.
+
+    `members` are the topics of erased entries, `vectors` those by `model` of erased questions. A
+    topic's mean vector is cleared if it cannot be corrected.
+    """
+    titles = {title_of(marks.said(entry.message)) for entry in erased}
+    seqs = {entry.seq for entry in erased}
+    changed = []
+    for topic in topics.values():
+        own = [entry for entry in erased if members.get(entry.seq) == topic.id]
+        now = replace(
+            topic,
+            title="" if topic.title in titles or topic.id in seqs else topic.title,
+            entries=topic.entries - len(own),
+            archived=topic.archived - sum(entry.seq < topic.active_from for entry in own),
+        )
+        asked = [entry.seq for entry in own if needs_vector(entry.message)]
+        if asked:
+            now = _without_vectors(now, [vectors.get(seq) for seq in asked], model)
+        if now != topic:
+            changed.append(now)
+    return changed
+
+
+def _without_vectors(topic: Topic, vectors: Sequence[Floats | None], model: str) -> Topic:
+    """The topic without these vectors in its mean."""
+    usable = [vector for given in vectors if (vector := unit(given)) is not None]
+    left = topic.vectors - len(usable)
+    known = topic.model == model and all(4 * len(v) == len(topic.vector) for v in usable)
+    if len(usable) != len(vectors) or left <= 0 or not known:
+        return replace(topic, model="", vectors=0, vector=b"")
+    average = [sum(numbers) / len(usable) for numbers in zip(*usable, strict=True)]
+    body = mean(topic.vector, topic.vectors, average, -len(usable))
+    return replace(topic, vectors=left, vector=body)

@@ -1,4 +1,4 @@
-"""Branches: a new conversation that starts with the entries of another one.
+"""Branches: a new conversation that starts with the entries of another one, and how to find them.
 
 Entries are copied page by page. Each page has its own idempotency key, derived from the source: the
 same call continues after a crash, and changes nothing if the branch is complete.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
+from typing import Final, NamedTuple
 
 from firnline.errors import ConflictError, InputError, StoreCorrupt, UnknownConversation
 from firnline.log import chain, limits
@@ -23,11 +25,15 @@ from firnline.log.entry import (
     Record,
     fingerprint,
     genesis,
+    runs,
 )
 from firnline.log.message import encode_json
 from firnline.log.text import Json
 from firnline.protocols import Store
 from firnline.store import journal
+from firnline.transfer.scan import heads
+
+_TRACES: Final = 32
 
 
 async def branch_conversation(store: Store, source: Key, seq: int, target: Key) -> Head:
@@ -59,6 +65,89 @@ async def branch_conversation(store: Store, source: Key, seq: int, target: Key) 
     if created is None or created.seq < seq:
         raise ConflictError(f"{target.conversation} was erased while it was being created")
     return created
+
+
+# -- finding branches -------------------------------------------------------------------------
+
+
+class Traces(NamedTuple):
+    """What identifies copies of a conversation's messages, also after it is erased.
+
+    A copy has the sequence number and the bytes of its original, its time among them. `times` are
+    those that a copy of the conversation can have as its own.
+    """
+
+    key: Key
+    bodies: Mapping[int, bytes]
+    times: frozenset[datetime]
+
+
+async def traces_of(store: Store, key: Key, seqs: Sequence[int] | None = None) -> Traces | None:
+    """What identifies copies of its messages, or of those at `seqs`; None if it does not exist."""
+    head, start = await store.head(key), await store.at(key, [0])
+    if head is None:
+        return None
+    times = {head.created_at, *(entry.message.created_at for entry in start)}
+    bodies: dict[int, bytes] = {}
+    for first, last in [(0, head.seq)] if seqs is None else runs(seqs):
+        at = first
+        while at <= last and len(bodies) < _TRACES:
+            page = await store.records(key, at, min(_TRACES, last - at + 1))
+            bodies |= {r.seq: r.body for r in page if not r.problem and not r.erased}
+            at = page[-1].seq + 1 if page else last + 1
+    return Traces(key, bodies, frozenset(filter(None, times)))
+
+
+async def branches_of(store: Store, traces: Traces | None) -> list[str]:
+    """The tenant's conversations that hold copies of these messages, in order of their names.
+
+    Those that a recorded origin connects, in either direction and over several steps; and those
+    that began at the same moment, whose origin may have been replaced or erased. Each is compared
+    word for word. Reads the heads of all conversations of the tenant.
+    """
+    if traces is None or not traces.bodies:
+        return []
+    own = traces.key.conversation
+    related: dict[str, set[str]] = {own: set()}
+    async for head in heads(store, traces.key.tenant):
+        origin = head.metadata.get(BRANCH)
+        of = origin.get("of") if isinstance(origin, Mapping) else None
+        for one, other in ((head.conversation, of), (of, head.conversation)):
+            if isinstance(one, str) and isinstance(other, str):
+                related.setdefault(one, set()).add(other)
+        if head.created_at in traces.times:
+            related[own].add(head.conversation)
+    found, waiting = {own}, [own]
+    while waiting:
+        near = related.get(waiting.pop(), set()) - found
+        found |= near
+        waiting += near
+    names = sorted(found - {own}, key=str.encode)
+    return [name for name in names if await _has_copies(store, name, traces)]
+
+
+async def _has_copies(store: Store, name: str, traces: Traces) -> bool:
+    key = Key(traces.key.tenant, name)
+    for first, last in runs(sorted(traces.bodies)):
+        stored = await store.records(key, first, last - first + 1)
+        if any(record.body == traces.bodies.get(record.seq) for record in stored):
+            return True
+    return False
+
+
+async def copies_in(store: Store, name: str, key: Key, seqs: Sequence[int]) -> list[int]:
+    """The entries of the conversation `name` that are copies of entries of `key`."""
+    found: list[int] = []
+    for first, last in runs(seqs):
+        at = first
+        while at <= last:
+            size = min(limits.READ_PAGE, last - at + 1)
+            theirs = await store.records(Key(key.tenant, name), at, size)
+            ours = await store.records(key, at, size)
+            pairs = list(zip(ours, theirs, strict=False))
+            found += [a.seq for a, b in pairs if a.body == b.body and not a.erased]
+            at = pairs[-1][0].seq + 1 if pairs else last + 1
+    return found
 
 
 def inherited(digests: Sequence[Digest], seq: int) -> list[Digest]:
@@ -94,7 +183,7 @@ async def _page(store: Store, key: Key, first: int, last: int, before: str) -> l
 def _drafts(page: Sequence[Record], before: str, pinned: Collection[int]) -> list[EntryDraft]:
     """The records to store again. Every hash is checked; damage is not copied."""
     return [
-        EntryDraft(entry.message, record.body, entry.tokens, entry.tokenizer, entry.seq in pinned)
+        EntryDraft(entry.message, record.body, record.tokens, entry.tokenizer, entry.seq in pinned)
         for record, entry in zip(page, chain.checked_entries(page, before), strict=True)
     ]
 

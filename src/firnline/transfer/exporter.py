@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 from firnline.context.view import in_force
 from firnline.errors import InputError
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Head, Key
+from firnline.log.entry import Digest, Entry, Head, Key, live
 from firnline.log.regex import regex
 from firnline.protocols import Progress, Store
 from firnline.store.files import atomic_write
@@ -120,7 +120,7 @@ class _Source(NamedTuple):
             if not page or (page[-1].seq == self.head.seq and page[-1].hash != self.head.hash):
                 raise erased_error(self.key)
             counter.entries(page)
-            yield page
+            yield live(page)
             first = page[-1].seq + 1
 
 

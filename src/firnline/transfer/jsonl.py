@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias, get_args
 from firnline.errors import ConflictError, InputError, StoreCorrupt
 from firnline.log import limits
 from firnline.log.entry import (
+    ERASED,
     Digest,
     DigestStatus,
     EntryDraft,
@@ -27,10 +28,12 @@ from firnline.log.entry import (
     Record,
     Topic,
     clean_project,
+    erased_at,
     genesis,
-    next_hash,
+    tombstone,
 )
 from firnline.log.message import decode, encode, encode_json, format_time, parse_time
+from firnline.log.regex import regex
 from firnline.log.text import clean_fields, clean_name
 from firnline.log.wire import parse_unique
 from firnline.protocols import Progress, Store
@@ -42,6 +45,7 @@ from firnline.transfer.scan import checked_pages, digests_up_to, heads, topics_u
 
 FORMAT: Final = 1
 _STATUSES: Final = get_args(DigestStatus)
+_HASH: Final = regex(r"sha256:[0-9a-f]{64}")
 _LINE_BYTES_MAX: Final = 2 * limits.MESSAGE_BYTES_MAX
 
 
@@ -123,17 +127,25 @@ def _topic_line(topic: Topic, members: Mapping[int, int], assigned: int) -> byte
 
 def _entry_lines(page: Sequence[Record]) -> tuple[bytes, Manifest]:
     lines = b"".join(
-        b'{"seq":%d,"tokens":%d,"tokenizer":%b,"hash":"%b","message":%b}\n'
+        b'{"seq":%d,"tokens":%d,"tokenizer":%b,"hash":"%b",%b}\n'
         % (
             record.seq,
             record.tokens,
             encode_json(record.tokenizer).encode(),
             record.hash.encode(),
-            record.body,
+            _said(record),
         )
         for record in page
     )
     return lines, Manifest(entries=len(page), tokens=sum(record.tokens for record in page))
+
+
+def _said(record: Record) -> bytes:
+    """The field with the message, or with the time when it was erased."""
+    at = erased_at(record.body)
+    if at is None:
+        return b'"message":' + record.body
+    return b'"erased_at":"%b"' % format_time(at).encode()
 
 
 def _line(fields: dict[str, Any]) -> bytes:
@@ -428,22 +440,35 @@ class _ExportReader:
         self._counts = _sum(self._counts, Manifest(conversations=1))
 
     def _entry(self, fields: dict[str, Any]) -> None:
-        body = encode_json(fields["message"]).encode()
-        pinned = self._about is not None and self._seq in self._about.pinned
-        draft = EntryDraft(decode(body), body, fields["tokens"], fields["tokenizer"], pinned)
-        self._hash = next_hash(self._hash, body, draft.tokens, draft.tokenizer)
-        self._our_hash = next_hash(self._our_hash, body, draft.tokens, draft.tokenizer)
+        draft = self._erased(fields) if "erased_at" in fields else self._draft(fields)
+        before, self._hash = self._hash, draft.hash_after(self._hash)
+        if self._our_hash != before:  # another chain: of another tenant
+            draft = draft._replace(hash="")
+        self._our_hash = draft.hash_after(self._our_hash)
         if fields["seq"] != self._seq:
             raise self._error(f"expected entry {self._seq}, got {fields['seq']}")
         if fields["hash"] != self._hash:
             raise self._error(f"entry {self._seq} does not match its hash")
-        if encode(draft.message) != body:
-            raise self._error(f"entry {self._seq} is not in canonical form")
         draft.check()
         self._page.append((draft, self._our_hash))
-        self._page_bytes += len(body)
+        self._page_bytes += len(draft.body)
         self._seq += 1
         self._counts = _sum(self._counts, Manifest(entries=1, tokens=draft.tokens))
+
+    def _draft(self, fields: dict[str, Any]) -> EntryDraft:
+        body = encode_json(fields["message"]).encode()
+        pinned = self._about is not None and self._seq in self._about.pinned
+        draft = EntryDraft(decode(body), body, fields["tokens"], fields["tokenizer"], pinned)
+        if encode(draft.message) != body:
+            raise self._error(f"entry {self._seq} is not in canonical form")
+        return draft
+
+    def _erased(self, fields: dict[str, Any]) -> EntryDraft:
+        if not _HASH.fullmatch(fields["hash"]):
+            raise self._error(f"entry {self._seq} has no valid hash")
+        body = tombstone(parse_time(fields["erased_at"]))
+        about = fields["tokens"], fields["tokenizer"]
+        return EntryDraft(ERASED, body, *about, hash=fields["hash"])
 
     def _topic(self, fields: dict[str, Any]) -> None:
         topic = decode_topic(encode_json(clean_fields(fields["topic"], "topic")).encode())

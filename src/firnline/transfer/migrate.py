@@ -14,7 +14,7 @@ from typing import Final
 
 from firnline.errors import ConflictError, InputError, StoreCorrupt
 from firnline.log import limits
-from firnline.log.entry import Card, EntryDraft, Head, Key, Record, genesis, runs
+from firnline.log.entry import ERASED, Card, EntryDraft, Head, Key, Record, genesis, runs
 from firnline.log.message import decode, utc_now
 from firnline.protocols import Progress, Store
 from firnline.transfer.scan import checked_pages, digests_up_to, erased_error, heads, topics_up_to
@@ -183,7 +183,10 @@ class _ConversationCopy:
 
 
 def _draft(record: Record, *, pinned: bool) -> EntryDraft:
-    return EntryDraft(decode(record.body), record.body, record.tokens, record.tokenizer, pinned)
+    about = record.body, record.tokens, record.tokenizer, pinned
+    if record.erased:
+        return EntryDraft(ERASED, *about, hash=record.hash)
+    return EntryDraft(decode(record.body), *about)
 
 
 async def _pending(source: Store, target: Store, tenant: str) -> None:

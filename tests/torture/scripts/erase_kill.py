@@ -1,6 +1,7 @@
 """Erases in a process that is killed at the N-th operation on the disk, then opens the file again.
 
 Orders on stdin: {"erase": path, "conversation": name, "nth": n}, {"open": path, ...}, {"close": 1}.
+With "span", only these messages are erased.
 An opened store stays open until "close", so that the disk can be looked at meanwhile.
 """
 
@@ -31,13 +32,16 @@ def forked(coroutine):
         os._exit(1)
 
 
-def erase(path, conversation, nth):
+def erase(path, conversation, nth, span):
     async def run():
         disk = FaultyDisk()
         apsw.set_default_vfs(disk.name)  # so that page checksums are written through it
         async with memory_at(path) as memory:
             disk.on(("write", "sync", "truncate"), "any", nth, "kill")
-            await memory.erase(conversation)
+            if span is None:
+                await memory.erase(conversation)
+            else:
+                await memory.erase_messages(conversation, *span)
             disk.off()
 
     _, status = os.waitpid(forked(run), 0)
@@ -73,7 +77,7 @@ def main():
     for line in sys.stdin:
         order = json.loads(line)
         if "erase" in order:
-            erase(order["erase"], order["conversation"], order["nth"])
+            erase(order["erase"], order["conversation"], order["nth"], order.get("span"))
         elif "open" in order:
             close = open_store(order["open"], order["conversations"])
         else:

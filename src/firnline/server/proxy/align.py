@@ -59,8 +59,16 @@ def _agree(
             seqs.append(entry.seq)
         elif is_spoken(entry.message) and not interrupted:
             break
+        elif entry.erased_at is not None and _is_erased_one(sent[here:], log[at + 1 :]):
+            seqs.append(entry.seq)  # the client still has it: it is not stored again
         at += 1
     return Agreement(tuple(seqs), at - start)
+
+
+def _is_erased_one(sent: Sequence[Message], later: Sequence[Entry]) -> bool:
+    """Whether the first message sent is the erased one: what follows both is the same."""
+    spoken = [entry.message for entry in later if is_spoken(entry.message)]
+    return len(sent) > 1 and bool(spoken) and fingerprint(sent[1]) == fingerprint(spoken[0])
 
 
 def _same(sent: Message, stored: Message, prints: _Fingerprints, *, interrupted: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Conversations: list, change, verify, archive, branch, pin and erase them."""
+"""Conversations: list, change, verify, archive, branch and pin them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firnline.errors import ConflictError, NotFound
 from firnline.log import limits
 from firnline.log.entry import Head
 from firnline.memory import Memory
-from firnline.server.auth import Administering, Reading, Writing, caller_of, parts_of
+from firnline.server.auth import Reading, Writing
 from firnline.server.bodies import etag_response, json_response, read_cursor, require_head
 from firnline.server.rest import responses, schemas
 from firnline.server.rest.messages import AtSeq
@@ -104,22 +104,6 @@ async def _change(memory: Memory, head: Head, body: ConversationRequest) -> Head
     if body.project is not None or body.metadata is not None:
         head = await memory.describe(name, project=body.project, metadata=body.metadata, known=head)
     return head if chosen is None else await memory.set_strategy(name, chosen, known=head)
-
-
-@routes.delete(CONVERSATION, response_model=schemas.Erased, responses=MISSING)
-async def erase_conversation(
-    request: Request, memory: Administering, conversation: Conversation
-) -> Response:
-    """Erase a conversation and everything derived from it; no byte is left on disk.
-
-    Returns the certificate. Finished exports of the tenant are deleted too.
-    """
-    await require_head(memory, conversation)
-    jobs, tenant = parts_of(request).jobs, caller_of(request).tenant
-    await jobs.forget(tenant)
-    erased = await memory.erase(conversation)
-    await jobs.forget(tenant)  # exports started in between may contain it
-    return json_response(responses.plain(erased))
 
 
 @routes.post(

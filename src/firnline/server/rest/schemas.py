@@ -185,7 +185,18 @@ Verified: Final = model_of(
 )
 Archived: Final = model_of(log.Archived, doc="What was moved to compressed segments.")
 Restored: Final = _model("Restored", "What was restored.", entries=int)
-Erased: Final = model_of(log.Erased, doc="The certificate of an erasure.", head=HASH)
+Erased: Final = model_of(
+    log.Erased,
+    doc="The certificate of an erasure.",
+    head=HASH,
+    cards=Doc("The erased cards by kind: recorded prompts, drafts of answers and the like."),
+    branches=Doc("Conversations that held copies of its messages and were erased, too."),
+    survives=Doc("Conversations that still hold copies of its messages."),
+)
+ErasedList: Final = _model("ErasedList", "Certificates of erasure.", data=list[log.Erased])
+Branches: Final = _model(
+    "Branches", "The conversations that hold copies of a conversation's messages.", data=list[str]
+)
 Pinned: Final = _model(
     "Pinned", "Whether an entry is in every context.", conversation=str, seq=int, pinned=bool
 )

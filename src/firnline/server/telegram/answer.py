@@ -18,7 +18,7 @@ from firnline.engine.events import Events
 from firnline.engine.turn import Dialogue, TurnOptions, of_turn, run_turn
 from firnline.errors import ConflictError, ModelError, ModelTimeout, UnknownConversation
 from firnline.log import limits
-from firnline.log.entry import Appended, Entry
+from firnline.log.entry import Appended, Entry, live
 from firnline.log.message import Message
 from firnline.memory import Memory
 from firnline.protocols import ChatModel
@@ -60,7 +60,7 @@ async def questions_of(memory: Memory, jobs: Sequence[Job]) -> Sequence[Entry]:
     """The messages to answer; `UnknownConversation` if they do not exist."""
     conversation = jobs[0].place.conversation
     found = await memory.read_at(conversation, [job.seq for job in jobs])
-    if len(found) < len(jobs):
+    if len(live(found)) < len(jobs):
         raise UnknownConversation(f"{conversation} was erased before it was answered")
     return found
 

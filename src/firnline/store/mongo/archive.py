@@ -21,7 +21,7 @@ from firnline.store.mongo import intents, log
 from firnline.store.mongo.connection import Doc, MongoDatabase, pause
 from firnline.store.mongo.flush import MESSAGE_BYTES, flush
 from firnline.store.mongo.heads import HeadState, SegmentSpan
-from firnline.store.rows import PackedSegment
+from firnline.store.rows import PackedSegment, Segment
 
 _TRIES: Final = 100
 
@@ -48,7 +48,7 @@ async def live(
         some: list[Record] = []
         while at <= end and len(some) < rows.ARCHIVE_BATCH:
             stored, at = await log.page(database, state, at, end)
-            some += [item for item in stored if not item.archived]
+            some += [item for item in stored if not item.archived and not item.erased]
         runs = rows.split_runs(some[: rows.ARCHIVE_BATCH])
         return state, [(run, await log.hash_at(database, state, run[0].seq - 1)) for run in runs]
 
@@ -75,11 +75,9 @@ async def store(database: MongoDatabase, state: HeadState, packed: PackedSegment
             raise ConflictError(f"{key.conversation} was erased or changed meanwhile")
         if any(s.first <= span.last and span.first <= s.last for s in now.segments):
             raise ConflictError(f"{key.conversation}: another process has archived these entries")
-        put = intents.Put(
-            "segments",
-            {"first_seq": span.first, "last_seq": span.last},
-            {name: value for name, value in segment._asdict().items() if name[-4:] != "_seq"},
-        )
+        if await erased_in(database, now, span.first, span.last):
+            raise ConflictError(f"{key.conversation}: some of it was erased meanwhile")
+        put = put_segment(segment)
         listed = [list(item) for item in sorted((*now.segments, span))]
         done = await intents.change(database, now, [put], {"segments": listed})
         if done is not None:
@@ -88,6 +86,21 @@ async def store(database: MongoDatabase, state: HeadState, packed: PackedSegment
             return Archived(count, 1, packed.plain_bytes, len(segment.body))
         await pause(tries)
     raise StoreUnavailable("too many concurrent writes, nothing was written; retry")
+
+
+def put_segment(segment: Segment, *, empty: bool = False) -> intents.Put:
+    """The document of a segment; `empty` if its entries are stored elsewhere now."""
+    fields = {name: value for name, value in segment._asdict().items() if name[-4:] != "_seq"}
+    gone = {"checksum": b"", "body": b""} if empty else {}
+    known = {"first_seq": segment.first_seq, "last_seq": segment.last_seq}
+    return intents.Put("segments", known, {**fields, **gone})
+
+
+async def erased_in(database: MongoDatabase, state: HeadState, first: int, last: int) -> set[int]:
+    """The tombstones among the live entries of a span."""
+    asked = {**state.own, "seq": {"$gte": first, "$lte": last}, "erased": True}
+    docs = await database.read(lambda: database["entries"].find(asked, {"seq": 1}).to_list())
+    return {doc["seq"] for doc in docs}
 
 
 def _join_spans(spans: Sequence[SegmentSpan]) -> list[SegmentSpan]:
@@ -153,13 +166,19 @@ async def _restore_one(database: MongoDatabase, key: Key, span: SegmentSpan) -> 
 async def _write_entries(database: MongoDatabase, state: HeadState, records: list[Record]) -> None:
     """Write the documents of entries that the next change makes live."""
     page: list[ReplaceOne[Doc]] = []
-    size = 0
+    size, op = 0, state.op + 1
     for item in records:
         at = {**state.own, "seq": item.seq}
-        fields = {name: getattr(item, name) for name in ("body", "tokens", "total", "hash")}
-        new = {**at, **fields, "tokenizer": item.tokenizer, "op": state.op + 1}
-        page.append(ReplaceOne(at, new, upsert=True))
+        new = {**at, **entry_fields(item), "op": op}
+        # Never over a tombstone that another process has written meanwhile.
+        page.append(ReplaceOne({**at, "op": {"$not": {"$gte": op}}}, new, upsert=True))
         size += len(item.body)
         if size > MESSAGE_BYTES or item is records[-1]:
-            await database.read(partial(database["entries"].bulk_write, page, ordered=False))
+            await database.read(partial(intents.put_unless_newer, database, "entries", page))
             page, size = [], 0
+
+
+def entry_fields(item: Record) -> Doc:
+    """The fields of an entry's document, other than its key."""
+    fields = {name: getattr(item, name) for name in ("body", "tokens", "total", "hash")}
+    return {**fields, "tokenizer": item.tokenizer}

@@ -28,7 +28,11 @@ async def erase(database: MongoDatabase, key: Key) -> Erased:
     state = await intents.current(database, key)
     if state is None:
         raise unknown_conversation(key)
-    digests = await database.read(lambda: database["digests"].count_documents(state.own))
+    counts = [
+        await database.read(partial(database[name].count_documents, state.own))
+        for name in ("digests", "vectors", "topics")
+    ]
+    cards = await database.read(partial(_count_cards, database, state.own))
     now = await database.time()
     note = {"$set": {"at": now}}
     await database.read(lambda: database["erasures"].update_one(state.own, note, upsert=True))
@@ -47,12 +51,22 @@ async def erase(database: MongoDatabase, key: Key) -> Erased:
     return Erased(
         key.conversation,
         gone.found.next_seq,
-        digests,
+        counts[0],
         len(gone.segments),
         gone.found.total,
         gone.found.hash,
         from_microseconds(now),
+        vectors=counts[1],
+        topics=counts[2],
+        cards=cards,
     )
+
+
+async def _count_cards(database: MongoDatabase, own: Doc) -> dict[str, int]:
+    """How many cards of each kind the conversation has."""
+    counted = [{"$match": own}, {"$group": {"_id": "$kind", "count": {"$sum": 1}}}]
+    found = await (await database["cards"].aggregate([*counted, {"$sort": {"_id": 1}}])).to_list()
+    return {doc["_id"]: doc["count"] for doc in found}
 
 
 async def finish(database: MongoDatabase, key: Key | None = None) -> None:

@@ -17,8 +17,9 @@ from pymongo.errors import BulkWriteError
 
 from firnline.errors import StoreCorrupt
 from firnline.log import limits
-from firnline.log.entry import Key
+from firnline.log.entry import ERASED, Key, erased_at
 from firnline.log.message import EPOCH, Message, decode, microseconds
+from firnline.store.erasure import NEVER
 from firnline.store.mongo import words
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.errors import only_duplicates
@@ -31,6 +32,9 @@ _ANALYZED_INLINE: Final = 100_000  # bytes of messages that take a few milliseco
 _ENTRY: Final = ("seq", "body", "tokens", "total", "hash", "tokenizer", "batch")
 
 Row = Mapping[str, Any]
+
+WORDLESS: Final[Row] = {"at": NEVER, "own": 0, "size": 0, "terms": [], "before": []}
+"""What the words of an erased entry are."""
 
 
 async def flush(database: MongoDatabase, state: HeadState) -> HeadState | None:
@@ -140,7 +144,7 @@ async def _move(
         for row in rows
         if "key" in row
     ]
-    said = [(row["seq"], decode(row["body"]), len(row["body"])) for row in rows]
+    said = [(row["seq"], _message(row["body"]), len(row["body"])) for row in rows]
     views, before = await analyze(state.own, said, before)
     await asyncio.gather(
         put_new(database, "entries", entries),
@@ -166,7 +170,13 @@ async def analyze(
     return await asyncio.to_thread(work) if large else work()
 
 
+def _message(body: bytes) -> Message:
+    return ERASED if erased_at(body) else decode(body)
+
+
 def _views(own: Doc, seq: int, message: Message, before: list[int]) -> list[Doc]:
+    if message is ERASED:
+        return [{**own, "seq": seq, "part": 0, **WORDLESS}]
     said = words.own(own["tenant"], message)
     terms = said + [item for item in words.about(own["tenant"], message) if item not in said[:1]]
     at = microseconds(message.created_at or EPOCH)

@@ -158,7 +158,8 @@ def _requests(
         for item in items:
             known = {**state.own, **item["by"]}
             new = {**known, **item["doc"], "op": op}
-            page.append(ReplaceOne({**known, "op": {"$lt": op}}, new, upsert=True))
+            # Documents of the log have no number until they are changed.
+            page.append(ReplaceOne({**known, "op": {"$not": {"$gte": op}}}, new, upsert=True))
             size += len(bson.encode(new))
             if size > MESSAGE_BYTES:
                 yield name, page

@@ -110,7 +110,7 @@ async def _decide(
         if state is None or not _holds(state, lease):
             raise lease_lost(lease)
         result, changed, sets = await decide(state)
-        puts = [await _put(database, state, digest, lease.fence) for digest in changed]
+        puts = [await put(database, state, digest, lease.fence) for digest in changed]
         held = {"fence": lease.fence, "lease_owner": lease.owner}
         if await intents.change(database, state, puts, sets, held):
             return result
@@ -150,7 +150,7 @@ async def finish(database: MongoDatabase, lease: Lease, digest: Digest) -> Diges
         )
         own = _digest(state.found.key, stored[0]) if stored else None
         check_finish(own, digest, newest)
-        return digest, [digest], {"making": _making_without(state, {digest.version})}
+        return digest, [digest], {"making": making_without(state, {digest.version})}
 
     return await _decide(database, lease, decide)
 
@@ -180,8 +180,8 @@ async def fail_damaged(database: MongoDatabase, lease: Lease) -> int:
         missing[:] = [version for version in newest if version not in there]
         failed = [damaged_digest(version) for version in damaged]
         nothing = Digest(version=0, first_seq=0, last_seq=0)
-        # Without seals, the change makes them anew, of what there is then.
-        anew = {"making": _making_without(state, set(damaged)), "seals": None}
+        # Without seals, the change makes them again, of what there is then.
+        anew = {"making": making_without(state, set(damaged)), "seals": None}
         return nothing, failed, anew
 
     await _decide(database, lease, decide)
@@ -196,7 +196,7 @@ async def put_all(database: MongoDatabase, key: Key, items: Sequence[Digest]) ->
             raise unknown_conversation(key)
         if state.doc.get("last_version", 0) or await _docs(database, state, {}):
             raise ConflictError(f"{key.conversation} already has digests")
-        puts = [await _put(database, state, item, 0) for item in items]
+        puts = [await put(database, state, item, 0) for item in items]
         making = [
             {"version": item.version, "at": item.created_at and microseconds(item.created_at)}
             for item in items
@@ -232,7 +232,7 @@ async def newest_of(database: MongoDatabase, state: HeadState, topic: int | None
     return digest
 
 
-def _making_without(state: HeadState, versions: set[int]) -> list[Doc] | None:
+def making_without(state: HeadState, versions: set[int]) -> list[Doc] | None:
     """The digests in progress without these versions, or None."""
     left = [item for item in state.doc.get("making", ()) if item["version"] not in versions]
     return left or None
@@ -272,9 +272,8 @@ def _clamp_version(version: int) -> int:
     return version if 0 <= version <= SEQ_MAX else -1
 
 
-async def _put(
-    database: MongoDatabase, state: HeadState, digest: Digest, fence: int
-) -> intents.Put:
+async def put(database: MongoDatabase, state: HeadState, digest: Digest, fence: int) -> intents.Put:
+    """The document of a digest."""
     body = encode_digest(digest)
     doc: Doc = {
         "topic": NO_TOPIC if digest.topic is None else digest.topic,

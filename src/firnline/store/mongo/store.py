@@ -18,6 +18,7 @@ from firnline.log.entry import (
     Entry,
     EntryDraft,
     Erased,
+    Erasure,
     Head,
     Idempotency,
     IndexMatch,
@@ -58,6 +59,7 @@ from firnline.store.mongo import (
     schema,
     seals,
     search,
+    tombstones,
     vectors,
     views,
 )
@@ -475,6 +477,15 @@ class MongoStore:
     async def erase(self, key: Key) -> Erased:
         """See `Store.erase`; docs/mongo.md lists where bytes can remain."""
         return await erase.erase(self._open_db, key)
+
+    async def erase_entries(self, key: Key, erasure: Erasure) -> Erased:
+        """See `Store.erase_entries`."""
+        async with self._open_db.turn(key):
+            return await tombstones.erase_entries(self._open_db, key, erasure)
+
+    async def scrub(self) -> None:
+        """See `Store.scrub`; nothing is pending: docs/mongo.md lists where bytes can remain."""
+        _ = self._open_db
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`; `load` restores it into an empty database."""

@@ -27,6 +27,11 @@ def _progress(state: HeadState) -> tuple[int, int]:
     return int(known.get("next_seq", 0)), int(known.get("revision", 0))
 
 
+def revision(state: HeadState) -> int:
+    """The number of changes to the conversation's topics."""
+    return _progress(state)[1]
+
+
 async def read_topics(
     database: MongoDatabase, state: HeadState, cache: TopicCache
 ) -> TopicAssignments:
@@ -74,7 +79,7 @@ async def save_topics(
         given, end = (expected[0], revision), (reach, state.found.next_seq)
         check_assignment(key, topics, members, revision=given, next_seq=end)
         new = {"next_seq": max(next_seq, reach), "revision": revision + 1}
-        puts = [_put_topic(topic) for topic in topics]
+        puts = [put_topic(topic) for topic in topics]
         # A removed entry keeps its document, so that a late writer finds a newer one.
         puts += [
             intents.Put("members", {"seq": seq}, {"topic": topic}) for seq, topic in members.items()
@@ -85,7 +90,8 @@ async def save_topics(
     raise StoreUnavailable("too many concurrent writes, nothing was written; retry")
 
 
-def _put_topic(topic: Topic) -> intents.Put:
+def put_topic(topic: Topic) -> intents.Put:
+    """The document of a topic."""
     body = encode_topic(topic)
     return intents.Put("topics", {"id": topic.id}, {"checksum": checksum_of(body), "body": body})
 

@@ -9,6 +9,7 @@ from firnline.errors import StoreUnavailable
 from firnline.log.entry import Key
 from firnline.protocols import Vector
 from firnline.store.mongo import intents
+from firnline.store.mongo.archive import erased_in
 from firnline.store.mongo.connection import Doc, MongoDatabase, pause
 from firnline.store.mongo.heads import HeadState
 from firnline.store.rows import SEQ_MAX
@@ -35,6 +36,7 @@ async def put_vectors(
             or next_seq > state.found.next_seq
         ):
             return False
+        erased = await erased_in(database, state, first_seq, max(next_seq - 1, first_seq))
         # Once a model has processed all entries, the vectors of other models are not used.
         whole = next_seq == state.found.next_seq
         others = [item for item in state.doc.get("embedded", ()) if item["model"] != model]
@@ -42,6 +44,7 @@ async def put_vectors(
         puts = [
             intents.Put("vectors", {"model": model, "seq": v.seq, "part": v.part}, {"body": v.body})
             for v in vectors
+            if v.seq not in erased
         ]
         still = {"next_seq": state.found.next_seq} if whole else {}
         done = await intents.change(database, state, puts, {"embedded": new}, still)
@@ -85,7 +88,8 @@ async def vectors_at(
 async def _find_page(
     database: MongoDatabase, state: HeadState, model: str, seq: Any, limit: int
 ) -> list[Vector]:
-    asked: Doc = {**state.own, "model": model, "seq": seq}
+    # Those of erased entries are empty.
+    asked: Doc = {**state.own, "model": model, "seq": seq, "body": {"$ne": b""}}
     docs = await database.read(
         lambda: (
             database["vectors"]

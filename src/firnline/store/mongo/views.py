@@ -9,7 +9,7 @@ from pymongo import ReplaceOne
 
 from firnline.errors import StoreCorrupt
 from firnline.log import limits
-from firnline.log.entry import Key, Record
+from firnline.log.entry import ERASED, Key, Record
 from firnline.log.message import Message, decode
 from firnline.store.mongo import flush, log
 from firnline.store.mongo.connection import Doc, MongoDatabase
@@ -63,6 +63,8 @@ async def _replace(database: MongoDatabase, state: HeadState, docs: Sequence[Doc
 
 def _message(record: Record) -> Message | None:
     try:
+        if record.erased:
+            return ERASED
         return None if record.problem else decode(record.body)
     except StoreCorrupt:
         return None  # not searchable; reading or verifying it reports the damage

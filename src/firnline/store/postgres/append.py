@@ -15,9 +15,10 @@ from typing import Any, Final, NamedTuple
 
 from firnline.errors import StoreCorrupt, StoreError, StoreTimeout
 from firnline.log import limits
-from firnline.log.entry import Appended, Entry, EntryDraft, Idempotency, Key, genesis
+from firnline.log.entry import ERASED, Appended, Entry, EntryDraft, Idempotency, Key, genesis
 from firnline.log.message import EPOCH, Message, microseconds
 from firnline.store import rows
+from firnline.store.erasure import NEVER
 from firnline.store.postgres import log, words
 from firnline.store.postgres.connection import PostgresDatabase, Query, Transaction
 from firnline.store.postgres.log import ViewRow, here
@@ -121,13 +122,21 @@ async def analyze(tenant: str, messages: Sequence[tuple[Message, int]]) -> list[
 
     def build() -> list[ViewRow]:
         return [
-            (place, part, microseconds(message.created_at or EPOCH), found)
+            (place, part, at, found)
             for place, (message, _) in enumerate(messages)
-            for part, found in enumerate(words.parts(tenant, message))
+            for part, at, found in _view(tenant, message)
         ]
 
     large = sum(size for _, size in messages) > _ANALYZED_INLINE
     return await asyncio.to_thread(build) if large else build()
+
+
+def _view(tenant: str, message: Message) -> list[tuple[int, int, str]]:
+    """The search rows of a message: part, time and words; an erased one has no words."""
+    if message is ERASED:
+        return [(0, NEVER, "")]
+    at = microseconds(message.created_at or EPOCH)
+    return [(part, at, found) for part, found in enumerate(words.parts(tenant, message))]
 
 
 def _is_large(given: QueuedAppend) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Final
 
 from firnline.errors import ConflictError
-from firnline.log.entry import Archived, Key, Record
+from firnline.log.entry import Archived, Key, Record, runs
 from firnline.store import rows
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Transaction
-from firnline.store.rows import ConversationRow, PackedSegment
+from firnline.store.rows import ConversationRow, PackedSegment, Segment
 
 
 async def live(
@@ -21,7 +23,7 @@ async def live(
     some: list[Record] = []
     while first <= last and len(some) < rows.ARCHIVE_BATCH:
         _, stored, first = await log.page(transaction, key, first, last)
-        some += [item for item in stored if not item.archived]
+        some += [item for item in stored if not item.archived and not item.erased]
     runs = rows.split_runs(some[: rows.ARCHIVE_BATCH])
     return found, [(run, await log.hash_at(transaction, key, run[0].seq - 1)) for run in runs]
 
@@ -46,20 +48,64 @@ async def store(
     hash_now = await log.hash_at(transaction, key, segment.last_seq) if same else ""
     if hash_now != segment.hash:
         raise ConflictError(f"{key.conversation}: erased or changed concurrently; retry")
-    own = key.tenant, found.id
+    own, span = (key.tenant, found.id), (segment.first_seq, segment.last_seq)
+    if await transaction.row(ERASED, (*own, *span)):
+        raise ConflictError(f"{key.conversation}: some of it was erased concurrently; retry")
     gone = await transaction.changed(
         "DELETE FROM entry WHERE tenant = %s AND conversation = %s AND seq BETWEEN %s AND %s",
-        (*own, segment.first_seq, segment.last_seq),
+        (*own, *span),
     )
     if gone != segment.last_seq - segment.first_seq + 1:
         raise ConflictError(f"{key.conversation}: another process moved the entries; retry")
+    _insert_segment(transaction, found, segment)
+    _count(transaction, found, gone)
+    return Archived(gone, 1, packed.plain_bytes, len(segment.body))
+
+
+ERASED: Final = (
+    "SELECT seq FROM entry WHERE tenant = %s AND conversation = %s AND seq BETWEEN %s AND %s"
+    " AND substring(body FROM 1 FOR 7) = 'erased '::bytea LIMIT 1"
+)
+"""Whether there is a tombstone in a span."""
+
+
+def _insert_segment(transaction: Transaction, found: ConversationRow, segment: Segment) -> None:
     transaction.later(
         "INSERT INTO segment (tenant, conversation, first_seq, last_seq, hash_before, hash,"
         " total_before, total, checksum, body) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-        (*own, *segment),
+        (found.key.tenant, found.id, *segment),
     )
-    _count(transaction, found, gone)
-    return Archived(gone, 1, packed.plain_bytes, len(segment.body))
+
+
+def _delete_segment(transaction: Transaction, found: ConversationRow, segment: Segment) -> None:
+    transaction.later(
+        "DELETE FROM segment WHERE tenant = %s AND conversation = %s AND first_seq = %s",
+        (found.key.tenant, found.id, segment.first_seq),
+    )
+
+
+async def take_out(
+    transaction: Transaction, found: ConversationRow, erased: Mapping[int, Record]
+) -> int:
+    """Make archived entries live again, alone; returns how many segments were rewritten."""
+    archived = {seq: record for seq, record in erased.items() if record.archived}
+    touching: dict[int, Segment] = {}
+    for first, last in runs(sorted(archived)):
+        at = first
+        while at <= last:
+            some = await log.segments(transaction, found.key, at, last)
+            touching |= {segment.first_seq: segment for segment in some}
+            at = some[-1].last_seq + 1 if some else last + 1
+    for segment in touching.values():
+        stored = rows.unpack_segment(segment)
+        _delete_segment(transaction, found, segment)
+        for packed in rows.without(stored, archived, segment.hash_before):
+            _insert_segment(transaction, found, packed.segment)
+    taken = list(archived.values())
+    if taken:
+        log.insert_entries(transaction, found, taken, [record.body for record in taken])
+        _count(transaction, found, -len(taken))
+    return len(touching)
 
 
 def _count(transaction: Transaction, found: ConversationRow, entries: int) -> None:
@@ -79,10 +125,7 @@ async def restore(transaction: Transaction, key: Key, first: int, last: int) -> 
         for segment in some:
             records = rows.unpack_segment(segment)
             log.insert_entries(transaction, found, records, [item.body for item in records])
-            transaction.later(
-                "DELETE FROM segment WHERE tenant = %s AND conversation = %s AND first_seq = %s",
-                (key.tenant, found.id, segment.first_seq),
-            )
+            _delete_segment(transaction, found, segment)
             restored += len(records)
             first = segment.last_seq + 1
         if not some:

@@ -203,6 +203,12 @@ async def put_all(transaction: Transaction, key: Key, items: Sequence[Digest]) -
         _put(transaction, found, item, 0)
 
 
+def replace_all(transaction: Transaction, found: ConversationRow, items: Sequence[Digest]) -> None:
+    """Write digests in place of those of the same versions; no lease can finish them."""
+    for item in items:
+        _put(transaction, found, item, 0)
+
+
 def _digest(key: Key, row: Row) -> Digest:
     """The digest of a row, which must match the row's columns."""
     version, topic, status, body, checksum = row

@@ -22,6 +22,7 @@ from firnline.log.entry import (
     Entry,
     EntryDraft,
     Erased,
+    Erasure,
     Head,
     Idempotency,
     IndexMatch,
@@ -523,6 +524,14 @@ class PostgresStore:
         erased = await self._write(key.tenant, lambda tx: erase.erase(tx, key))
         await self._vacuum.vacuum()
         return erased
+
+    async def erase_entries(self, key: Key, erasure: Erasure) -> Erased:
+        """See `Store.erase_entries`."""
+        return await self._write(key.tenant, lambda tx: erase.erase_entries(tx, key, erasure))
+
+    async def scrub(self) -> None:
+        """See `Store.scrub`."""
+        await self._vacuum.vacuum()
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`; the backup is an SQL file for `psql`."""

@@ -12,7 +12,7 @@ from firnline.store.digests import checksum_of
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Row, Transaction
 from firnline.store.postgres.seals import check_part, seal_in, seals_query
-from firnline.store.rows import SEQ_MAX
+from firnline.store.rows import SEQ_MAX, ConversationRow
 from firnline.store.seals import ASSIGNED, TOPICS, Seal, check_seal, members_part
 from firnline.store.topics import TopicCache, check_assignment, decode_topic, encode_topic
 
@@ -76,14 +76,7 @@ async def save_topics(
         key, topics, members, revision=(expected[0], revision), next_seq=(reach, found.next_seq)
     )
     own = key.tenant, found.id
-    bodies = [encode_topic(topic) for topic in topics]
-    transaction.later(
-        "INSERT INTO topic (tenant, conversation, id, checksum, body) SELECT %s, %s, new.*"
-        " FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[]) AS new"
-        " ON CONFLICT (tenant, conversation, id) DO UPDATE SET checksum = excluded.checksum,"
-        " body = excluded.body",
-        (*own, [topic.id for topic in topics], [checksum_of(body) for body in bodies], bodies),
-    )
+    _put_topics(transaction, found, topics)
     transaction.later(
         "DELETE FROM member WHERE tenant = %s AND conversation = %s AND seq = ANY(%s::bigint[])",
         (*own, list(members)),
@@ -101,6 +94,28 @@ async def save_topics(
         (*own, max(next_seq, reach), revision + 1),
     )
     return found.id, revision + 1
+
+
+def _put_topics(transaction: Transaction, found: ConversationRow, topics: Sequence[Topic]) -> None:
+    bodies = [encode_topic(topic) for topic in topics]
+    sums = [checksum_of(body) for body in bodies]
+    transaction.later(
+        "INSERT INTO topic (tenant, conversation, id, checksum, body) SELECT %s, %s, new.*"
+        " FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[]) AS new"
+        " ON CONFLICT (tenant, conversation, id) DO UPDATE SET checksum = excluded.checksum,"
+        " body = excluded.body",
+        (found.key.tenant, found.id, [topic.id for topic in topics], sums, bodies),
+    )
+
+
+def replace_all(transaction: Transaction, found: ConversationRow, topics: Sequence[Topic]) -> None:
+    """Write topics in place of those of the same ids; earlier decisions conflict from now on."""
+    _put_topics(transaction, found, topics)
+    transaction.later(
+        "INSERT INTO assigned (tenant, conversation, next_seq, revision) VALUES (%s, %s, 0, 1)"
+        " ON CONFLICT (tenant, conversation) DO UPDATE SET revision = assigned.revision + 1",
+        (found.key.tenant, found.id),
+    )
 
 
 async def topic_members(

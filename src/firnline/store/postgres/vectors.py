@@ -20,6 +20,10 @@ from firnline.store.rows import SEQ_MAX
 
 _EMBEDDER: Final = "(SELECT id FROM embedder WHERE name = %(model)s)"
 _REACH: Final = f"SELECT next_seq FROM embedded WHERE {log.HERE} AND embedder = {_EMBEDDER}"
+_ERASED: Final = (
+    f"SELECT seq FROM entry WHERE {log.HERE} AND seq >= %(a)s AND seq < %(b)s"
+    " AND substring(body FROM 1 FOR 7) = 'erased '::bytea"
+)
 _PGVECTOR: Final = (
     "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
     " WHERE e.extname = 'vector' AND EXISTS (SELECT FROM pg_operator o"
@@ -51,6 +55,9 @@ async def put_vectors(
     current = reach[0][0] if reach else 0
     if found is None or current != first_seq or next_seq > found.next_seq:
         return False
+    rows = await transaction.rows(_ERASED, log.here(key, a=first_seq, b=next_seq))
+    erased = {seq for (seq,) in rows}
+    vectors = [vector for vector in vectors if vector.seq not in erased]
     own = {"tenant": key.tenant, "id": found.id, "model": model, "next": next_seq}
     transaction.later(
         "INSERT INTO embedder (name) SELECT %(model)s WHERE NOT EXISTS"

@@ -7,7 +7,7 @@ from typing import Final
 
 from firnline.errors import StoreCorrupt
 from firnline.log import limits
-from firnline.log.entry import Key, Record
+from firnline.log.entry import ERASED, Key, Record
 from firnline.log.message import Message, decode
 from firnline.store.postgres import append, log
 from firnline.store.postgres.connection import Transaction
@@ -66,6 +66,8 @@ async def write_page(
 
 def _message(record: Record) -> Message | None:
     try:
+        if record.erased:
+            return ERASED
         return None if record.problem else decode(record.body)
     except StoreCorrupt:
         return None  # not searchable; reading or verifying it reports the damage

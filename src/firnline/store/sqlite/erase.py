@@ -9,6 +9,8 @@ this, the next open finishes the pending scrub.
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -16,12 +18,20 @@ import apsw
 
 from firnline.errors import StoreUnavailable, UnknownConversation
 from firnline.log import limits
-from firnline.log.entry import Erased, Key
-from firnline.store.sqlite import log, vectors
+from firnline.log.entry import Erased, Erasure, Key, Record, runs, tombstone
+from firnline.store.erasure import certificate, check_erasure
+from firnline.store.sqlite import archive, leases, log, search, topics, vectors
 from firnline.store.sqlite.commit_record import count_commit
 from firnline.store.sqlite.connection import fetch_one
 
 _EMBEDDERS: Final = "SELECT id FROM embedder"
+_FORGET_KEYS: Final = (
+    "UPDATE idempotency SET fingerprint = '', mark ="
+    " seal_mark(hex(conversation), hex(key), '', hex(first_seq), hex(last_seq))"
+    " WHERE conversation = ? AND first_seq <= ? AND last_seq >= ?"
+)
+_DROP_CARDS: Final = "DELETE FROM card WHERE conversation = ? AND kind = ? AND name BETWEEN ? AND ?"
+_CARDS: Final = "SELECT kind, count(*) FROM card WHERE conversation = ? GROUP BY kind ORDER BY kind"
 
 
 def erase(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
@@ -52,7 +62,10 @@ def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
         connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", everything)  # noqa: S608
         gone[table] = connection.changes()
     connection.execute("DELETE FROM search WHERE rowid BETWEEN ? AND ?", everything)
-    vectors.delete_vectors(connection, found, [id_ for (id_,) in connection.execute(_EMBEDDERS)])
+    gone["vector"] = vectors.delete_vectors(
+        connection, found, [id_ for (id_,) in connection.execute(_EMBEDDERS)]
+    )
+    cards = dict(connection.execute(_CARDS, (found.id,)))
     for table in ("said", "idempotency", "pin", "member", "assigned", "embedded", "card"):
         connection.execute(f"DELETE FROM {table} WHERE conversation = ?", (found.id,))  # noqa: S608
     connection.execute("DELETE FROM seal WHERE conversation = ?", (found.id,))
@@ -60,8 +73,68 @@ def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
     connection.execute("INSERT OR IGNORE INTO owed VALUES ('scrub')")
     count_commit(connection)
     return Erased(
-        key.conversation, found.next_seq, gone["digest"], gone["segment"], found.total, head, now
+        key.conversation,
+        found.next_seq,
+        gone["digest"],
+        gone["segment"],
+        found.total,
+        head,
+        now,
+        vectors=gone["vector"],
+        topics=gone["topic"],
+        cards=cards,
     )
+
+
+# -- some entries -----------------------------------------------------------------------------
+
+
+def erase_entries(connection: apsw.Connection, key: Key, erasure: Erasure, now: datetime) -> Erased:
+    """Replace entries by tombstones, with all that quotes them; a scrub is pending afterwards."""
+    found = log.find(connection, key)
+    if found is None:
+        raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+    version = leases.last_version(connection, found)
+    check_erasure(key, erasure, found.next_seq, version, topics.revision(connection, found))
+    records = _records(connection, found, erasure.seqs)
+    gone = {record.seq: record for record in records if not record.erased}
+    segments = archive.take_out(connection, found, gone)
+    connection.executemany(
+        "UPDATE entry SET body = ? WHERE id = ?",
+        [(tombstone(now), found.entry_id(seq)) for seq in gone],
+    )
+    search.forget(connection, found, sorted(gone))
+    vectors_gone = vectors.delete_at(connection, found, gone)
+    for table in ("pin", "member"):
+        connection.executemany(
+            f"DELETE FROM {table} WHERE conversation = ? AND seq = ?",  # noqa: S608
+            [(found.id, seq) for seq in gone],
+        )
+    connection.executemany(
+        _FORGET_KEYS, [(found.id, last, first) for first, last in runs(sorted(gone))]
+    )
+    leases.replace_all(connection, found, erasure.digests)
+    topics.replace_all(connection, found, erasure.topics)
+    cards: Counter[str] = Counter()
+    for kind, first, last in erasure.cards:
+        connection.execute(_DROP_CARDS, (found.id, kind, first, last))
+        cards[kind] += connection.changes()
+    connection.execute("INSERT OR IGNORE INTO owed VALUES ('scrub')")
+    head = log.head(connection, key)
+    if head is None:
+        raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+    return certificate(
+        head, gone.values(), erasure, now, segments=segments, vectors=vectors_gone, cards=+cards
+    )
+
+
+def _records(
+    connection: apsw.Connection, found: log.SqliteRow, seqs: Sequence[int]
+) -> list[Record]:
+    """The stored records at these sequence numbers; all hashes are checked first."""
+    for first, last in runs(seqs):
+        log.span(connection, found, first, last)
+    return [r for first, last in runs(seqs) for r in log.records(connection, found, first, last)]
 
 
 def scrub_pending(connection: apsw.Connection) -> bool:

@@ -84,7 +84,7 @@ def release(connection: apsw.Connection, lease: Lease) -> None:
 def begin(connection: apsw.Connection, lease: Lease, digest: Digest, now: datetime) -> Digest:
     """Record a digest as processing; those an earlier holder left processing become failed."""
     found = _leased_row(connection, lease)
-    last = _last_version(connection, found) or 0
+    last = last_version(connection, found)
     newest = newest_digest(connection, found, digest.topic)
     begun = next_version(newest, last, digest, now)
     for item in _processing(connection, found):
@@ -195,14 +195,14 @@ def _processing(connection: apsw.Connection, found: log.SqliteRow) -> list[Diges
     return [_digest(found, row) for row in rows]
 
 
-def _last_version(connection: apsw.Connection, found: log.SqliteRow) -> int | None:
-    """The highest version of any status; None if there is none."""
+def last_version(connection: apsw.Connection, found: log.SqliteRow) -> int:
+    """The highest version of any status; 0 if there is none."""
     row = fetch_one(
         connection,
         "SELECT id FROM digest WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
         _digest_range(found),
     )
-    return row[0] & log.SEQ_MASK if row else None
+    return row[0] & log.SEQ_MASK if row else 0
 
 
 def put_all(connection: apsw.Connection, key: Key, items: Sequence[Digest]) -> None:
@@ -210,8 +210,14 @@ def put_all(connection: apsw.Connection, key: Key, items: Sequence[Digest]) -> N
     found = log.find(connection, key)
     if found is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
-    if _last_version(connection, found) is not None:
+    if last_version(connection, found):
         raise ConflictError(f"{key.conversation} has digests already")
+    for item in items:
+        _put(connection, found, item, 0)
+
+
+def replace_all(connection: apsw.Connection, found: log.SqliteRow, items: Sequence[Digest]) -> None:
+    """Write digests in place of those of the same versions; no lease can finish them."""
     for item in items:
         _put(connection, found, item, 0)
 

@@ -33,6 +33,11 @@ from firnline.store.sqlite.write_buffer import OpenHead, WriteBuffer
 
 SEQ_MASK: Final = rows.SEQ_MAX
 
+ERASED: Final = (
+    "SELECT id FROM entry WHERE id BETWEEN ? AND ? AND substr(body, 1, 7) = CAST('erased ' AS BLOB)"
+)
+"""The ids of a span's tombstones."""
+
 # Queries that may not be read to their end are closed: a driver that forgets one that was dropped
 # would keep its snapshot, and hide what is appended later.
 _SPAN: Final = (

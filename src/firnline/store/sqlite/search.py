@@ -13,8 +13,9 @@ import apsw
 from firnline.errors import StoreCorrupt
 from firnline.language.terms import entry_terms, fact_terms, match_score, role_term, search_terms
 from firnline.log import limits
-from firnline.log.entry import IndexMatch, Key, Record, Scope
+from firnline.log.entry import IndexMatch, Key, Record, Scope, runs
 from firnline.log.message import EPOCH, Message, decode, microseconds
+from firnline.store.erasure import NEVER
 from firnline.store.rows import page
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import fetch_one
@@ -22,6 +23,7 @@ from firnline.store.sqlite.connection import fetch_one
 _RANK: Final = "bm25(1.0, 0.2, 0.1)"  # own words, words of the entry before, speaker and date
 _EVER: Final = 1 << 62
 _TERMS_SINCE: Final = 7  # the schema since which terms are indexed as they are looked up
+_INSERT: Final = "INSERT INTO search (rowid, terms, before, facts) VALUES (?, ?, ?, ?)"
 
 
 def index_pending(connection: apsw.Connection, conversation: int, until: int = 1 << 32) -> bool:
@@ -43,17 +45,45 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
         message = _message(record)
         terms = " ".join(entry_terms(message)) if message else ""
         if record.seq >= indexed:
-            end = record.seq + 1
+            end, id_ = record.seq + 1, found.entry_id(record.seq)
+            if record.erased:
+                words.append((id_, "", "", ""))
+                dates.append((found.id, NEVER, record.seq))
             if message is not None:
-                id_ = found.entry_id(record.seq)
                 words.append((id_, terms, before, " ".join(fact_terms(message))))
                 dates.append((found.id, microseconds(message.created_at or EPOCH), record.seq))
         before = terms[: limits.INDEX_BEFORE_CHARS]
-    insert = "INSERT INTO search (rowid, terms, before, facts) VALUES (?, ?, ?, ?)"
-    connection.executemany(insert, words)
+    connection.executemany(_INSERT, words)
     connection.executemany("INSERT INTO said VALUES (?, ?, ?)", dates)
     connection.execute("UPDATE conversation SET indexed = ? WHERE id = ?", (end, found.id))
     return True
+
+
+def forget(connection: apsw.Connection, found: log.SqliteRow, seqs: Sequence[int]) -> None:
+    """Delete entries from the indexes, and their words from the rows of the entries after them."""
+    (indexed,) = fetch_one(connection, "SELECT indexed FROM conversation WHERE id = ?", (found.id,))
+    there = [seq for seq in seqs if seq < indexed]
+    ids = [(found.entry_id(seq),) for seq in there]
+    connection.executemany("DELETE FROM search WHERE rowid = ?", ids)
+    connection.executemany(_INSERT, [(*id_, "", "", "") for id_ in ids])
+    for first, last in runs(seqs):
+        connection.execute(
+            "DELETE FROM said WHERE conversation = ? AND seq BETWEEN ? AND ?",
+            (found.id, first, last),
+        )
+        connection.executemany(
+            "INSERT INTO said VALUES (?, ?, ?)",
+            [(found.id, NEVER, seq) for seq in range(first, min(last + 1, indexed))],
+        )
+        after = last + 1
+        if after >= min(indexed, found.next_seq):
+            continue
+        for record in log.records(connection, found, after, after, tolerant=True):
+            if message := _message(record):
+                id_ = found.entry_id(after)
+                terms = " ".join(entry_terms(message))
+                connection.execute("DELETE FROM search WHERE rowid = ?", (id_,))
+                connection.execute(_INSERT, (id_, terms, "", " ".join(fact_terms(message))))
 
 
 def unindexed(

@@ -31,6 +31,7 @@ from firnline.log.entry import (
     Entry,
     EntryDraft,
     Erased,
+    Erasure,
     Head,
     Idempotency,
     IndexMatch,
@@ -383,6 +384,7 @@ class SqliteStore:
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
         """See `Store.rebuild_index`."""
+        await self.scrub()  # else readers find the index corrupt, for what they cached of it
         await self._change(search.clear)
         for id_, until in await self._read(search.unindexed):
             while await self._change(partial(search.index_pending, conversation=id_, until=until)):
@@ -588,6 +590,16 @@ class SqliteStore:
                 self._heads.erased(connection)
 
         return await self._write(work, alone=True)
+
+    async def erase_entries(self, key: Key, erasure: Erasure) -> Erased:
+        """See `Store.erase_entries`."""
+        now = self._clock()
+        return await self._change(lambda con: erase.erase_entries(con, key, erasure, now))
+
+    async def scrub(self) -> None:
+        """See `Store.scrub`."""
+        if await self._read(erase.scrub_pending):
+            await self._write(erase.scrub, alone=True)
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`."""

@@ -70,13 +70,7 @@ def save_topics(
     check_assignment(
         key, topics, members, revision=(expected[0], revision), next_seq=(reach, found.next_seq)
     )
-    for topic in topics:
-        body = encode_topic(topic)
-        connection.execute(
-            "INSERT INTO topic VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
-            " checksum = excluded.checksum, body = excluded.body",
-            (found.entry_id(topic.id), checksum_of(body), body),
-        )
+    _put_topics(connection, found, topics)
     connection.executemany(
         "DELETE FROM member WHERE conversation = ? AND seq = ?",
         [(found.id, seq) for seq in members],
@@ -91,6 +85,31 @@ def save_topics(
         (found.id, max(next_seq, reach), revision + 1),
     )
     return found.id, revision + 1
+
+
+def _put_topics(connection: apsw.Connection, found: log.SqliteRow, topics: Sequence[Topic]) -> None:
+    for topic in topics:
+        body = encode_topic(topic)
+        connection.execute(
+            "INSERT INTO topic VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
+            " checksum = excluded.checksum, body = excluded.body",
+            (found.entry_id(topic.id), checksum_of(body), body),
+        )
+
+
+def revision(connection: apsw.Connection, found: log.SqliteRow) -> int:
+    """The number of changes to the conversation's topics."""
+    return _progress(connection, found)[1]
+
+
+def replace_all(connection: apsw.Connection, found: log.SqliteRow, topics: Sequence[Topic]) -> None:
+    """Write topics in place of those of the same ids; earlier decisions conflict from now on."""
+    _put_topics(connection, found, topics)
+    connection.execute(
+        "INSERT INTO assigned VALUES (?, 0, 1)"
+        " ON CONFLICT (conversation) DO UPDATE SET revision = revision + 1",
+        (found.id,),
+    )
 
 
 def topic_members(

@@ -35,6 +35,9 @@ def put_vectors(
     first_seq, next_seq = span
     if embedded_to(connection, found, model) != first_seq or next_seq > found.next_seq:
         return False
+    ids = found.entry_id(first_seq), found.entry_id(max(next_seq - 1, first_seq))
+    erased = {id_ & log.SEQ_MASK for (id_,) in connection.execute(log.ERASED, ids)}
+    vectors = [vector for vector in vectors if vector.seq not in erased]
     connection.execute("INSERT OR IGNORE INTO embedder (name) VALUES (?)", (model,))
     embedder = _embedder(connection, model)
     connection.executemany(
@@ -65,13 +68,27 @@ def _drop_others(connection: apsw.Connection, found: log.SqliteRow, embedder: in
 
 def delete_vectors(
     connection: apsw.Connection, found: log.SqliteRow, embedders: Iterable[int]
-) -> None:
-    """Delete the conversation's vectors by these embedders."""
+) -> int:
+    """Delete the conversation's vectors by these embedders; returns how many there were."""
     everything = (found.entry_id(0), found.entry_id(log.SEQ_MASK))
+    deleted = 0
     for embedder in embedders:
         connection.execute(
             "DELETE FROM vector WHERE embedder = ? AND id BETWEEN ? AND ?", (embedder, *everything)
         )
+        deleted += connection.changes()
+    return deleted
+
+
+def delete_at(connection: apsw.Connection, found: log.SqliteRow, seqs: Iterable[int]) -> int:
+    """Delete all embedders' vectors of these entries; returns how many there were."""
+    ids = [found.entry_id(seq) for seq in seqs]
+    before = connection.total_changes()
+    for (embedder,) in connection.execute("SELECT id FROM embedder").fetchall():
+        connection.executemany(
+            "DELETE FROM vector WHERE embedder = ? AND id = ?", [(embedder, id_) for id_ in ids]
+        )
+    return connection.total_changes() - before
 
 
 def vector_page(

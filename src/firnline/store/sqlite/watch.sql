@@ -99,6 +99,21 @@ BEGIN
             WHERE status = 'completed' AND id >> 32 = NEW.id >> 32 AND topic = NEW.topic);
 END;
 
+CREATE TEMP TRIGGER IF NOT EXISTS digest_removed AFTER DELETE ON main.digest BEGIN
+    UPDATE seal SET count = count - 1, mark = mark
+        - seal_mark(hex(OLD.id & 4294967295), hex(OLD.topic), hex(OLD.status), hex(OLD.fence),
+            hex(OLD.checksum))
+        WHERE conversation = OLD.id >> 32 AND part = 'digests';
+END;
+
+CREATE TEMP TRIGGER IF NOT EXISTS digest_completed_removed AFTER DELETE ON main.digest WHEN OLD.status = 'completed' BEGIN
+    DELETE FROM seal WHERE conversation = OLD.id >> 32 AND part = 'newest:' || OLD.topic;
+    INSERT INTO seal SELECT id >> 32, 'newest:' || topic, id & 4294967295,
+        seal_mark(hex(id & 4294967295), hex(topic), hex(checksum))
+        FROM digest WHERE id = (SELECT max(id) FROM digest
+            WHERE status = 'completed' AND id >> 32 = OLD.id >> 32 AND topic = OLD.topic);
+END;
+
 CREATE TEMP TRIGGER IF NOT EXISTS topic_added AFTER INSERT ON main.topic BEGIN
     INSERT INTO seal VALUES (NEW.id >> 32, 'topics', 1, seal_mark(hex(NEW.id & 4294967295),
         hex(NEW.checksum)))
@@ -108,6 +123,12 @@ END;
 CREATE TEMP TRIGGER IF NOT EXISTS topic_changed AFTER UPDATE ON main.topic BEGIN
     UPDATE seal SET mark = mark + seal_mark(hex(NEW.id & 4294967295), hex(NEW.checksum))
         - seal_mark(hex(OLD.id & 4294967295), hex(OLD.checksum))
+        WHERE conversation = OLD.id >> 32 AND part = 'topics';
+END;
+
+CREATE TEMP TRIGGER IF NOT EXISTS topic_removed AFTER DELETE ON main.topic BEGIN
+    UPDATE seal SET count = count - 1,
+        mark = mark - seal_mark(hex(OLD.id & 4294967295), hex(OLD.checksum))
         WHERE conversation = OLD.id >> 32 AND part = 'topics';
 END;
 

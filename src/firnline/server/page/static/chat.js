@@ -65,6 +65,7 @@ const opensDay = (entry, before) => entry.seq === 0 || Boolean(before && new Dat
 
 function Message({ entry, opens, found, pinned, onEdit, onAgain, onPin }) {
   const { message, metadata, seq } = entry;
+  if (entry.erased_at) return html`<li class="message system" data-seq=${seq}><p class="meta">#${seq} · erased ${when(entry.erased_at)}</p></li>`;
   const broken = metadata?.interrupted;
   return html`<li class=${`message ${message.role} ${found ? 'found' : ''}`} data-seq=${seq}>
     ${opens && html`<time class="day" datetime=${entry.created_at}>${day(entry.created_at)}</time>`}

@@ -172,10 +172,10 @@ function Certificate({ erased, close }) {
   const dialog = useRef(null);
   const shown = (node) => { dialog.current = node; if (node && !node.open) node.showModal(); };
   const rows = [['Conversation', html`<bdi>${erased.conversation}</bdi>`], ['Erased at', when(erased.erased_at)], ['Entries', number(erased.entries)], ['Tokens', number(erased.tokens)],
-    ['Digests', number(erased.digests)], ['Segments', number(erased.segments)], ['Last head', html`<code class="hash">${erased.head}</code>`]];
+    ['Digests', number(erased.digests)], ['Segments', number(erased.segments)], ['Branches', erased.branches.join(', ') || 'none'], ['Copies survive in', erased.survives.join(', ') || 'none'], ['Last head', html`<code class="hash">${erased.head}</code>`]];
   return html`<dialog ref=${shown} onClose=${close} class="wide certificate" aria-label="Certificate of erasure">
     <h2>Certificate of erasure</h2>
-    <p>The conversation and everything derived from it were destroyed; no byte of it is left in the store. Only the hash of its head is left.</p>
+    <p>The conversation and everything derived from it were destroyed; ${erased.survives.length ? 'copies of its messages are left in the conversations below.' : 'no byte of it is left in the store. Only the hash of its head is left.'}</p>
     <${Facts} of=${rows} />
     <div class="row end"><button type="button" onClick=${() => save('erased.json', JSON.stringify(erased, null, 2))}>Save it</button>
       <button type="button" class="strong" onClick=${() => dialog.current.close()}>Done</button></div>
@@ -184,18 +184,22 @@ function Certificate({ erased, close }) {
 
 function Erase({ name, head, changed }) {
   const [asked, ask] = useState(false);
+  const [all, setAll] = useState(false);
+  const copies = useLoaded(async (signal) => (asked ? get(at(name, '/branches'), {}, signal) : { data: [] }), [name, asked, head.hash]);
+  const names = copies.value?.data || [];
   const yes = async () => {
-    const certificate = await del(at(name));
+    const certificate = await del(`${at(name)}${all ? '?branches=true' : ''}`);
     ask(false);
     location.hash = '#/';
     certify(certificate);
     changed();
   };
   return html`<${Box} title="Erase" needs="admin">
-    <p class="meta">This is the only action that cannot be undone. It destroys ${plural(head.entries, 'message')}, all digests, topics, recorded prompts and the words in the search index. Branches and exports are not affected.</p>
+    <p class="meta">This is the only action that cannot be undone. It destroys ${plural(head.entries, 'message')}, all digests, topics, recorded prompts and the words in the search index. Exports are not affected, and branches only if you choose so.</p>
     <div class="row"><button type="button" class="danger" onClick=${() => ask(true)}>Erase this conversation …</button></div>
     ${asked && html`<${Confirm} title="Erase it permanently?" word=${name} button="Erase it" danger onYes=${yes} onNo=${() => ask(false)}>
-      <p>${plural(head.entries, 'message')} and everything derived from them are destroyed, also on disk. This cannot be undone. You get a certificate.</p><//>`}
+      <p>${plural(head.entries, 'message')} and everything derived from them are destroyed, also on disk. This cannot be undone. You get a certificate.</p>
+      ${names.length > 0 && html`<label class="check"><input type="checkbox" checked=${all} onChange=${(e) => setAll(e.target.checked)} /> Also erase ${plural(names.length, 'conversation')} with copies of its messages: <bdi>${names.join(', ')}</bdi></label>`}<//>`}
   <//>`;
 }
 

@@ -152,19 +152,21 @@ CREATE TRIGGER sealed AFTER INSERT OR DELETE OR UPDATE OF genesis, project, meta
 
 CREATE FUNCTION seal_newest() RETURNS trigger LANGUAGE plpgsql SET search_path = firnline, pg_catalog
 AS $$
+DECLARE
+    changed digest := CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
 BEGIN
-    IF NEW.status = 'completed' OR (TG_OP = 'UPDATE' AND OLD.status = 'completed') THEN
-        DELETE FROM seal WHERE tenant = NEW.tenant AND conversation = NEW.conversation
-            AND part = 'newest:' || NEW.topic;
+    IF changed.status = 'completed' OR (TG_OP = 'UPDATE' AND OLD.status = 'completed') THEN
+        DELETE FROM seal WHERE tenant = changed.tenant AND conversation = changed.conversation
+            AND part = 'newest:' || changed.topic;
         PERFORM seal_set(d.tenant, d.conversation, 'newest:' || d.topic, d.version,
             seal_mark(hex(d.version), hex(d.topic), hex(d.checksum)))
-            FROM digest d WHERE d.tenant = NEW.tenant AND d.conversation = NEW.conversation
-            AND d.topic = NEW.topic AND d.status = 'completed' ORDER BY d.version DESC LIMIT 1;
+            FROM digest d WHERE d.tenant = changed.tenant
+            AND d.conversation = changed.conversation AND d.topic = changed.topic AND d.status = 'completed' ORDER BY d.version DESC LIMIT 1;
     END IF;
     RETURN NULL;
 END $$;
 
-CREATE TRIGGER sealed_newest AFTER INSERT OR UPDATE ON digest
+CREATE TRIGGER sealed_newest AFTER INSERT OR UPDATE OR DELETE ON digest
     FOR EACH ROW WHEN (current_setting('firnline.tenant', true) <> '')
     EXECUTE FUNCTION seal_newest();
 
