@@ -127,7 +127,7 @@ class AnswerDraft:
 
     async def _is_open(self) -> bool:
         """Whether no other process has dropped it; its first part is written only once."""
-        return await self.memory.cards.get(_KIND, f"{self.id}/{1:06d}") is not None
+        return await self.memory.cards.get(DRAFT, f"{self.id}/{1:06d}") is not None
 
     async def end(self) -> None:
         """The answer is in the log: drop the draft."""
@@ -305,10 +305,10 @@ async def _fix_target(memory: Memory, draft_id: str, conversation: str) -> str:
     """
     name = f"{draft_id}{_TARGET}"
     body = conversation.encode()
-    card = Card(tenant=memory.tenant, kind=_KIND, name=name, body=body, conversation=conversation)
+    card = Card(tenant=memory.tenant, kind=DRAFT, name=name, body=body, conversation=conversation)
     if await memory.cards.put(card, absent=True):
         return conversation
-    found = await memory.cards.get(_KIND, name)
+    found = await memory.cards.get(DRAFT, name)
     return found.body.decode() if found else conversation
 
 
