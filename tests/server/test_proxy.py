@@ -34,7 +34,7 @@ from firnline.testing.strategy_conformance import reference_encoder
 from support.live_server import running
 from support.rest_client import key_for
 
-MODEL = "gpt-4o-mini"
+MODEL = "gpt-4o"
 
 
 @pytest.fixture

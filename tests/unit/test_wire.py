@@ -245,6 +245,7 @@ def test_messages_of_openais_shape_come_out_in_anthropics():
     assert [block.get("text") for block in turns[2]["content"]] == [
         None,
         "[system] Be brief from now on.",
+        "[audio]",
         "hm?",
     ]
 
@@ -264,7 +265,7 @@ def test_users_with_several_names_are_distinguished():
         Message.user(" ", name="Anna"),
     ]
     told = ["Anna:", "I am allergic to peanuts.", "B_ob:", None, " I prefer tea.", "Who speaks?"]
-    assert _texts(said) == [*told, "You do."]
+    assert _texts(said) == [*told, "You do.", "Anna:", "[audio]"]
     assert said[0] == Message.user("I am allergic to peanuts.", name="Anna")
 
 
@@ -333,7 +334,7 @@ def test_what_endpoints_refuse_is_written_otherwise():
     assert assistant["tool_calls"][0]["function"]["name"] == "dalle_text2im"
     assert dump_openai(said)[0]["name"] == "Anna Müller / Büro"
     blocks = dump_anthropic(said)["messages"][0]["content"]
-    texts = ["look", "[file: photos/1.jpg]", "[telegram:poll]"]
+    texts = ["look", "[file: photos/1.jpg]", "[file: file-abc]", "[telegram:poll]"]
     assert [block["text"] for block in blocks] == texts
     plain = [
         {"role": "user", "content": "hi", "name": "ann"},

@@ -16,6 +16,7 @@ from firnline.context.plan import is_question
 from firnline.errors import ConflictError
 from firnline.log import fence
 from firnline.log.entry import Entry, Hit
+from firnline.log.media_wire import place_tool_media
 from firnline.log.message import Message, encode
 from firnline.log.wire import dump_anthropic, dump_openai_request
 
@@ -169,7 +170,7 @@ class Context:
         """
         pieces = self.pieces
         messages = dump_openai_request(piece.message for piece in pieces)
-        return _merged(messages, pieces) if merge else messages
+        return place_tool_media(_merged(messages, pieces) if merge else messages)
 
     def to_anthropic(self) -> dict[str, Any]:
         """``system`` and ``messages`` in Anthropic's format."""

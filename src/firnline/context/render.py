@@ -171,10 +171,15 @@ def excerpt(
     whole = sizes.of(message)
     quoted = fence.escape if entry and marker is MARKER else str
     marker = marker.format(tokens=max(whole - room, 1), seq=entry.seq if entry else "?")
-    chars = max(int(len(text) * room / max(whole, 1)), 1)
+    plain = whole  # the text alone: what an image takes says nothing about its length
+    if isinstance(message.content, tuple):
+        plain = sizes.of(replace(message, content=text))
+    chars = min(max(int(len(text) * room / max(plain, 1)), 1), len(text))
     for _ in range(12):
         head = quoted(prose.beginning(text, chars * 2 // 3))
         tail = quoted(prose.ending(text, chars // 3))
+        if chars >= len(text):  # only an image or the like is left out
+            head, tail = quoted(text), ""
         short = replace(message, content=f"{head}{marker}{tail}", metadata={})
         tokens = sizes.of(short)
         if tokens <= room:

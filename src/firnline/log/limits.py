@@ -91,6 +91,28 @@ COUNT_INLINE_CHARS: Final = 8_192
 LOOP_CHARS_MAX: Final = 65_536
 """Texts up to this long are parsed and written in the event loop, longer ones in a thread."""
 
+# What is not text, where its size is not known or a file claims too much.
+PDF_PAGES_MAX: Final = 1_000
+"""Pages of one PDF that are counted; no provider takes as many."""
+PDF_UNPACKED_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Bytes of one PDF that are unpacked to find its pages and text."""
+PAGE_TOKENS: Final = 1_500
+"""Text of a page that cannot be read: Anthropic says 1,500 to 3,000."""
+PAGE_TOKENS_MAX: Final = 3_000
+"""Text of a page, at most."""
+PAGE_BYTES: Final = 30_000
+"""Bytes of a page in a PDF whose pages cannot be counted."""
+PAGES_GUESSED_MAX: Final = 100
+"""Pages of such a PDF."""
+REFERENCE_PAGES: Final = 3
+"""Pages of a file that is elsewhere: a URL or an id."""
+REFERENCE_SECONDS: Final = 300
+"""The length of a recording that is elsewhere."""
+REFERENCE_VIDEO_SECONDS: Final = 60
+"""The length of a video that is elsewhere."""
+FILE_TOKENS_MAX: Final = 25_000
+"""Tokens of a file of another kind."""
+
 # The store.
 SEQ_BITS: Final = 32
 """Bits of an entry's number that hold its sequence number within the conversation."""

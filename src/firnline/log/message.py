@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
 from firnline.errors import InputError, MessageTooLarge, StoreCorrupt
 from firnline.log import limits
+from firnline.log.attachment import Split
 from firnline.log.text import Json, clean_fields, clean_text, was_altered
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
@@ -73,12 +74,15 @@ class Part:
 
     @property
     def text(self) -> str:
-        """The text a reader would see in this part; empty for images, files and the like."""
+        """The text a reader would see in this part; empty for images, files and the like.
+
+        The text of a tool's result that is not a string is its JSON, without images and files.
+        """
         if self.kind == "text":
             return str(self.fields.get("text") or self.fields.get("refusal") or "")
         if self.kind == "tool_result":
             content = self.fields.get("content") or self.fields.get("output") or ""
-            return content if isinstance(content, str) else encode_json(content)
+            return content if isinstance(content, str) else encode_json(Split(content).rest)
         return ""
 
     @classmethod

@@ -22,9 +22,13 @@ import tiktoken
 
 from firnline.errors import FirnlineError, InputError
 from firnline.log import limits
+from firnline.log.attachment import Attachment, Split, find_attachment
+from firnline.log.media_rules import USUAL_RULE, MediaRule, find_media_rule
+from firnline.log.media_tokens import measure
+from firnline.log.media_wire import placeholder_text
 from firnline.log.message import Message, Part, encode_json
 from firnline.log.regex import regex
-from firnline.log.text import clean_json, provider_name, provider_tool_name
+from firnline.log.text import Json, clean_json, provider_name, provider_tool_name
 from firnline.log.wire import MessageLike, load_openai
 
 
@@ -95,7 +99,8 @@ MODELS: Final[Mapping[str, ModelInfo]] = {
 }
 """Models by the start of their name; the longest match is used."""
 
-DEFAULT_MODEL: Final = "gpt-4o-mini"
+DEFAULT_MODEL: Final = "gpt-4o"
+"""The model that is assumed: of the usual encoding, window and cost of images."""
 _UNKNOWN: Final = ModelInfo("o200k_base", 8_192, 1.25)
 
 MESSAGE_TOKENS: Final = 3
@@ -108,10 +113,6 @@ CALL_TOKENS: Final = 8
 """Framing of a tool call or result: its id, its type, the text around its name."""
 TOOL_TOKENS: Final = 12
 """Framing of a tool's schema; how providers render it is not published."""
-IMAGE_TOKENS: Final = 1_445
-"""The largest cost of an image in full detail: 85 and eight tiles of 170."""
-IMAGE_LOW_TOKENS: Final = 85
-"""The cost of an image in low detail."""
 
 
 def find_model(name: str, models: Mapping[str, ModelInfo] = MODELS) -> ModelInfo:
@@ -137,6 +138,7 @@ class TokenCounter:
     factor: float
     count_text: Callable[[str], tuple[int, bool]]
     count_role: Callable[[str], tuple[int, bool]]
+    media: MediaRule
 
     def text(self, text: str) -> TokenCount:
         """The tokens of plain text."""
@@ -149,12 +151,13 @@ class TokenCounter:
         if isinstance(message.content, str) and not _has_more(message):  # most of them
             more, sure = self.count_text(message.content)
             return self._make(tokens + more, exact and sure)
-        for text in _counted_texts(message):
+        found = _MessageContent(message, self.media)
+        for text in found.texts:
             more, sure = self.count_text(text)
             tokens += more
             exact &= sure
         fixed, sure = _framing_tokens(message)
-        return self._make(tokens + fixed, exact and sure)
+        return self._make(tokens + fixed, exact and sure, found.media_tokens)
 
     def messages(self, messages: Iterable[Message]) -> TokenCount:
         """The tokens of a whole request: its messages and the priming of the answer."""
@@ -173,10 +176,12 @@ class TokenCounter:
             exact &= count.exact
         return TokenCount(total, self.encoding if exact else f"{self.encoding}~")
 
-    def _make(self, tokens: int, exact: bool) -> TokenCount:
+    def _make(self, tokens: int, exact: bool, media_tokens: int = 0) -> TokenCount:
         if exact and self.factor == 1.0:
             return _exact_count(tokens, self.encoding)
-        return TokenCount(int(tokens * self.factor) + (self.factor > 1.0), f"{self.encoding}~")
+        # The factor is a margin for text; images and the like have rules of their own.
+        tokens = int(tokens * self.factor) + (self.factor > 1.0) + media_tokens
+        return TokenCount(tokens, f"{self.encoding}~")
 
 
 def counter(
@@ -191,7 +196,7 @@ def counter(
     if models is MODELS:
         return _model_counter(model)
     known = find_model(model, models)
-    return _counter(known.encoding, known.factor)
+    return _counter(known.encoding, known.factor, find_media_rule(model))
 
 
 def count_tokens(
@@ -224,27 +229,44 @@ def _has_more(message: Message) -> object:
     return message.name or message.tool_calls or message.tool_call_id is not None or message.extra
 
 
-def _counted_texts(message: Message) -> Iterable[str]:
-    if isinstance(message.content, str):
-        yield message.content
-    elif message.content:
-        for part in message.content:
-            yield _part_text(part)
-    if message.name:
-        yield provider_name(message.name)
-    for call in message.tool_calls:
-        yield provider_tool_name(call.name)
-        yield call.arguments
-    if message.extra:
-        yield from (encode_json(value) for value in message.extra.values() if value)
+class _MessageContent:
+    """What a message costs besides its role and framing: its texts, and tokens of what is none."""
 
+    def __init__(self, message: Message, rule: MediaRule) -> None:
+        self.texts: list[str] = []
+        self.media_tokens = 0
+        self._rule = rule
+        if isinstance(message.content, str):
+            self.texts.append(message.content)
+        for part in message.content if isinstance(message.content, tuple) else ():
+            self._add_part(part)
+        if message.name:
+            self.texts.append(provider_name(message.name))
+        for call in message.tool_calls:
+            self.texts += (provider_tool_name(call.name), call.arguments)
+        for name, value in message.extra.items():
+            if value:
+                self._add_json(value, name)
 
-def _part_text(part: Part) -> str:
-    if part.kind == "text":
-        return part.text
-    if part.kind == "image":
-        return ""
-    return encode_json(part.fields)
+    def _add_part(self, part: Part) -> None:
+        note = placeholder_text(part.fields) if part.kind == "file" else ""
+        if part.kind == "text" or note:
+            self.texts.append(note or part.text)
+        elif (found := find_attachment(part.fields)) is not None:
+            self._add_attachment(found)
+        else:
+            self._add_json(part.fields)
+
+    def _add_json(self, value: Json, name: str = "") -> None:
+        split = Split(value, name)
+        self.texts.append(encode_json(split.rest))
+        for found in split.attachments:
+            self._add_attachment(found)
+
+    def _add_attachment(self, found: Attachment) -> None:
+        measured = measure(found, self._rule)
+        self.media_tokens += measured.tokens
+        self.texts += measured.texts
 
 
 def _framing_tokens(message: Message) -> tuple[int, bool]:
@@ -255,17 +277,8 @@ def _framing_tokens(message: Message) -> tuple[int, bool]:
     # How providers frame calls and unknown fields is not published.
     exact = not (calls or any(message.extra.values()))
     if isinstance(message.content, tuple):
-        for part in message.content:
-            if part.kind == "image":
-                tokens += _image_tokens(part)
-            exact &= part.kind == "text"
+        exact &= all(part.kind == "text" for part in message.content)
     return tokens, exact
-
-
-def _image_tokens(part: Part) -> int:
-    picture = part.fields.get("image_url")
-    detail = picture.get("detail") if isinstance(picture, dict) else part.fields.get("detail")
-    return IMAGE_LOW_TOKENS if detail == "low" else IMAGE_TOKENS
 
 
 # -- the encoder ------------------------------------------------------------------------------
@@ -323,7 +336,7 @@ def _load_encoder(name: str) -> tiktoken.Encoding:
 
 
 @lru_cache(maxsize=64)
-def _counter(encoding: str, factor: float) -> TokenCounter:
+def _counter(encoding: str, factor: float, media: MediaRule = USUAL_RULE) -> TokenCounter:
     if encoding not in _VOCABULARIES:
         raise InputError(f"encoding: {encoding!r} is not one of {', '.join(_VOCABULARIES)}")
     encode = None
@@ -339,13 +352,13 @@ def _counter(encoding: str, factor: float) -> TokenCounter:
         except BaseException as error:  # noqa: BLE001 - a panic of the encoder is no Exception
             return _over_estimate(text, error), False
 
-    return TokenCounter(encoding, factor, count_text, lru_cache(maxsize=16)(count_text))
+    return TokenCounter(encoding, factor, count_text, lru_cache(maxsize=16)(count_text), media)
 
 
 @lru_cache(maxsize=256)
 def _model_counter(model: str) -> TokenCounter:
     known = find_model(model)
-    return _counter(known.encoding, known.factor)
+    return _counter(known.encoding, known.factor, find_media_rule(model))
 
 
 def _over_estimate(text: str, error: BaseException) -> int:

@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeAlias
 from firnline.errors import InputError
 from firnline.log import fence, limits
 from firnline.log.json_text import parse_json
+from firnline.log.media_wire import anthropic_medium, openai_parts, placeholder_text
 from firnline.log.message import Message, Part, ToolCall
 from firnline.log.text import Json, mark_altered, provider_name, provider_tool_name
 
@@ -59,7 +60,8 @@ def dump_openai_request(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """The same in the form that OpenAI's endpoints accept.
 
     Names have no spaces, and parts that only another program knows, such as an image of an imported
-    chat, are replaced by text. Each message has a content, if only an empty one.
+    chat, are replaced by text. Anthropic's images and documents become OpenAI's. Each message has a
+    content, if only an empty one. `place_tool_media` is for images in a tool's result.
     """
     return [_request_message(message.to_openai()) for message in messages]
 
@@ -69,7 +71,8 @@ def _request_message(message: dict[str, Any]) -> dict[str, Any]:
     if message.get("name"):
         sent["name"] = provider_name(message["name"])
     if isinstance(message.get("content"), list):
-        sent["content"] = [_request_part(part) for part in message["content"]]
+        parts = (openai_parts(part) for part in message["content"])
+        sent["content"] = [_request_part(part) for each in parts for part in each]
     if message.get("tool_calls"):
         sent["tool_calls"] = [_request_call(call) for call in message["tool_calls"]]
     elif not message.get("content"):
@@ -80,18 +83,6 @@ def _request_message(message: dict[str, Any]) -> dict[str, Any]:
 def _request_part(part: dict[str, Any]) -> dict[str, Any]:
     note = placeholder_text(part)
     return {"type": "text", "text": note} if note else part
-
-
-def placeholder_text(part: Mapping[str, Any]) -> str:
-    """The text that replaces a part that no provider knows; empty for a known part."""
-    kind, file = str(part.get("type")), part.get("file")
-    if ":" in kind:  # from an imported chat
-        return f"[{kind}]"
-    if kind != "file" or not isinstance(file, Mapping):
-        return ""
-    name = str(file.get("filename") or file.get("file_id") or "")
-    known = file.get("file_data") or name.startswith("file-")
-    return "" if known else f"[file: {name}]"
 
 
 def _request_call(call: dict[str, Any]) -> dict[str, Any]:
@@ -109,9 +100,7 @@ NOTE: Final = "anthropic"
 _ROLES: Final = ("user", "assistant", "system")
 _PLAIN: Final = ("type", "text")
 _TEXT_FIELDS: Final = ("cache_control", "citations")
-_FOREIGN: Final = frozenset(
-    ["input_audio", "audio", "file", "input_file", "function_call", "function_call_output"]
-)
+_FOREIGN: Final = frozenset(["function_call", "function_call_output"])
 """OpenAI's parts that have no counterpart at Anthropic; all other parts are Anthropic's own."""
 
 
@@ -361,20 +350,11 @@ def _block(part: Part) -> dict[str, Any] | None:
     if part.kind == "text":
         more = {name: value for name, value in part.fields.items() if name in _TEXT_FIELDS}
         return {**_text_block(part.text), **more} if part.text.strip() else None
-    image = part.fields.get("image_url")
-    url = image.get("url") if isinstance(image, dict) else image
-    if part.kind == "image" and isinstance(url, str):
-        return {"type": "image", "source": _image_source(url)}
     if note := placeholder_text(part.fields):
-        return {"type": "text", "text": note}
+        return _text_block(note)
+    if (medium := anthropic_medium(part.fields)) is not None:
+        return medium
     return None if part.type in _FOREIGN else dict(part.fields)
-
-
-def _image_source(url: str) -> dict[str, Any]:
-    if url.startswith("data:") and ";base64," in url:
-        kind, data = url.removeprefix("data:").split(";base64,", 1)
-        return {"type": "base64", "media_type": kind, "data": data}
-    return {"type": "url", "url": url}
 
 
 def _call_block(call: ToolCall) -> dict[str, Any]:

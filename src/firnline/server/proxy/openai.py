@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from firnline.context.tools import Tool
 from firnline.errors import BudgetError, FirnlineError, ModelError
+from firnline.log.media_wire import openai_parts, place_tool_media
 from firnline.log.message import Message, ToolCall
 from firnline.log.text import clean_text
 from firnline.log.threads import run_by_size
@@ -56,7 +57,8 @@ class OpenAIDialect(Dialect):
         """
         client = (message for message in body["messages"] if message.get("role") == "assistant")
         names = _REQUEST_FIELDS.union(*client)
-        return {**body, "messages": [_sent_back(each, names) for each in dump_openai(messages)]}
+        sent = [_sent_back(each, names) for each in dump_openai(messages)]
+        return {**body, "messages": _own_parts(sent)}
 
     def add_messages(self, body: Body, messages: Sequence[Message]) -> Body:
         """See `Dialect.add_messages`."""
@@ -155,6 +157,23 @@ def stored_model(message: Message) -> str:
 
 def _event(data: str) -> str:
     return f"data: {data}\n\n"
+
+
+def _own_parts(messages: list[Body]) -> list[Body]:
+    """The messages with the images and documents that an Anthropic client sent as our parts."""
+    contents = [message["content"] for message in messages if _has_parts(message)]
+    if not any("source" in part for content in contents for part in content):
+        return messages
+    return place_tool_media(
+        {**message, "content": [part for each in message["content"] for part in openai_parts(each)]}
+        if _has_parts(message)
+        else message
+        for message in messages
+    )
+
+
+def _has_parts(message: Body) -> bool:
+    return isinstance(message.get("content"), list)
 
 
 def _sent_back(message: Body, names: Collection[str]) -> Body:

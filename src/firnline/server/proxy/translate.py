@@ -10,7 +10,8 @@ from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
 from firnline.errors import BudgetError, FirnlineError, InputError
-from firnline.log.message import Message, Part, encode_json
+from firnline.log.media_wire import json_text, openai_parts, place_tool_media
+from firnline.log.message import Message, Part
 from firnline.log.wire import anthropic_blocks, load_anthropic
 from firnline.models.answers import CONTEXT_LENGTH, load_body, read_error
 from firnline.models.http import limit_name
@@ -235,67 +236,38 @@ def chat_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     user.
     """
     found: list[dict[str, Any]] = []
-    images: list[dict[str, Any]] = []
-    for message in messages:
-        if message.role != "tool" and images:
-            found.append({"role": "user", "content": images})
-            images = []
-        parts = _chat_parts(message)
-        if message.role == "tool" and parts is not None:
-            images += [part for part in parts if part["type"] != "text"]
-            parts = [part for part in parts if part["type"] == "text"]
-        found.append(_chat_message(message, parts))
-    return [*found, {"role": "user", "content": images}] if images else found
+    for message in place_tool_media(_with_parts(message) for message in messages):
+        parts = message.get("content")
+        found.append(_chat_message(message, parts) if isinstance(parts, list) else message)
+    return found
 
 
-def _chat_message(message: Message, parts: list[dict[str, Any]] | None) -> dict[str, Any]:
+def _with_parts(message: Message) -> dict[str, Any]:
     written = message.to_openai()
-    if parts is None:
-        return {**written, "content": written.get("content") or _empty_content(message)}
+    if not isinstance(message.content, tuple):
+        return {**written, "content": written.get("content") or _empty_content(written)}
+    return {**written, "content": [part for each in message.content for part in _chat_part(each)]}
+
+
+def _chat_message(message: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]:
     one = parts[0] if len(parts) == 1 else {}
     if not parts:
-        return {**written, "content": _empty_content(message)}
-    return {**written, "content": one["text"] if one.get("type") == "text" else parts}
+        return {**message, "content": _empty_content(message)}
+    return {**message, "content": one["text"] if one.get("type") == "text" else parts}
 
 
-def _empty_content(message: Message) -> str | None:
-    return None if message.role == "assistant" and message.tool_calls else ""
-
-
-def _chat_parts(message: Message) -> list[dict[str, Any]] | None:
-    if not isinstance(message.content, tuple):
-        return None
-    return [part for each in message.content for part in _chat_part(each)]
+def _empty_content(message: Mapping[str, Any]) -> str | None:
+    return None if message["role"] == "assistant" and message.get("tool_calls") else ""
 
 
 def _chat_part(part: Part) -> Iterator[dict[str, Any]]:
     """A part in OpenAI's shape. Reasoning is left out: it has no part there."""
-    source = part.fields.get("source")
     if part.kind == "text":
         yield {"type": "text", "text": part.text}
-    elif part.kind == "reasoning":
-        return
-    elif part.type in ("image", "document") and isinstance(source, dict):
-        yield from _chat_source(part, source)
     elif part.kind == "unknown":
-        yield {"type": "text", "text": encode_json(part.fields)}
-    else:
-        yield dict(part.fields)
-
-
-def _chat_source(part: Part, source: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """An image or a document, inline or by URL."""
-    kind, image = source.get("type"), part.type == "image"
-    inside = f"data:{source.get('media_type')};base64,{source.get('data')}"
-    if image and kind in ("base64", "url"):
-        yield {"type": "image_url", "image_url": {"url": source.get("url") or inside}}
-    elif not image and kind == "base64":
-        name = str(part.fields.get("title") or "document.pdf")
-        yield {"type": "file", "file": {"filename": name, "file_data": inside}}
-    elif not image and kind == "text":
-        yield {"type": "text", "text": str(source.get("data") or "")}
-    else:
-        yield {"type": "text", "text": encode_json(part.fields)}
+        yield {"type": "text", "text": json_text(part.fields)}
+    elif part.kind != "reasoning":
+        yield from openai_parts(dict(part.fields))
 
 
 def translate_usage(usage: Mapping[str, Any]) -> dict[str, int]:

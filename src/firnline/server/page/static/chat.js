@@ -19,10 +19,19 @@ function partsOf(message) {
 /** Whether there is nothing to see of a message. */
 const isEmpty = (message) => !textOf(message).trim() && !partsOf(message).length && !message.tool_calls && message.role !== 'tool';
 
+/** Where a picture is, in OpenAI's shape or Anthropic's. */
+function pictureOf(part) {
+  const source = part.type === 'image' ? part.source : null;
+  if (source?.type === 'base64') return `data:${source.media_type};base64,${source.data}`;
+  return String(part.image_url?.url || source?.url || (typeof part.image_url === 'string' ? part.image_url : ''));
+}
+
 function Part({ part }) {
-  const url = String(part.image_url?.url || '');
+  const url = pictureOf(part);
   if (/^data:image\/(png|jpeg|gif|webp);base64,[\w+/=\s]+$/.test(url)) return html`<img class="picture" src=${url} alt="A picture in the message" />`;
-  return html`<p class="picture">[${String(part.type || 'part')}: ${String(part.file?.filename || part.file?.file_id || url || 'not shown')}]</p>`;
+  const file = part.file || part;
+  const name = file.filename || file.title || file.file_id || (url.startsWith('data:') ? '' : url) || 'not shown';
+  return html`<p class="picture">[${String(part.type || 'part')}: ${String(name)}]</p>`;
 }
 
 function Calls({ calls }) {
