@@ -130,6 +130,11 @@ def test_names_tools_files_and_metadata_are_never_run(site, page):
                     {"type": "file", "file": {"filename": text, "file_id": text}},
                     {"type": "image_url", "image_url": {"url": text}},
                     {"type": "image_url", "image_url": {"url": f"{png}{text}"}},
+                    {
+                        "type": "image",
+                        "source": {"type": "base64", "media_type": text, "data": text},
+                    },
+                    {"type": "document", "title": text, "source": {"type": "url", "url": text}},
                     {"type": text, "x": text},
                 ],
             },

@@ -17,7 +17,7 @@ from firnline.log.pdf_pages import read_pdf
 from support import media
 from support.media import data_url, encoded
 
-pytestmark = [pytest.mark.promise("exact-tokens")]
+pytestmark = [pytest.mark.promise("media-by-rule")]
 
 
 def bytes_of(data: bytes) -> EncodedBytes:

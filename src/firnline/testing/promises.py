@@ -49,6 +49,13 @@ PROMISES: Final = (
         "A budget based on guesses is not a budget.",
     ),
     Promise(
+        "media-by-rule",
+        "Images, PDFs and sound are counted by their provider's published rule, at most twice of "
+        "it; base64 is never counted as text, nor cut. What cannot be known is a marked estimate.",
+        "A photo is a thousand tokens to the model and a quarter of a million characters on the "
+        "wire.",
+    ),
+    Promise(
         "tenants-apart",
         "A tenant sees only its own conversations, in every call and in search.",
         "One leak ends the trust of all tenants.",
