@@ -23,6 +23,7 @@ import tiktoken
 from firnline.errors import FirnlineError, InputError
 from firnline.log import limits
 from firnline.log.message import Message, Part, encode_json
+from firnline.log.model_table import find_model
 from firnline.log.regex import regex
 from firnline.log.text import clean_json, provider_name, provider_tool_name
 from firnline.log.wire import MessageLike, load_openai
@@ -58,45 +59,7 @@ _exact_count = lru_cache(maxsize=4_096)(
 )  # most counts are small, and come again and again
 
 
-class ModelInfo(NamedTuple):
-    """A model's encoding and window. `factor` > 1 if its tokenizer is not public."""
-
-    encoding: str
-    window_tokens: int
-    factor: float = 1.0
-
-
-MODELS: Final[Mapping[str, ModelInfo]] = {
-    "gpt-5": ModelInfo("o200k_base", 400_000),
-    "gpt-4.1": ModelInfo("o200k_base", 1_047_576),
-    "gpt-4.5": ModelInfo("o200k_base", 128_000),
-    "gpt-4o": ModelInfo("o200k_base", 128_000),
-    "chatgpt-4o": ModelInfo("o200k_base", 128_000),
-    "gpt-oss": ModelInfo("o200k_base", 131_072),
-    "o1": ModelInfo("o200k_base", 200_000),
-    "o3": ModelInfo("o200k_base", 200_000),
-    "o4-mini": ModelInfo("o200k_base", 200_000),
-    "gpt-4-turbo": ModelInfo("cl100k_base", 128_000),
-    "gpt-4-32k": ModelInfo("cl100k_base", 32_768),
-    "gpt-4": ModelInfo("cl100k_base", 8_192),
-    "gpt-3.5-turbo": ModelInfo("cl100k_base", 16_385),
-    "text-embedding-3": ModelInfo("cl100k_base", 8_192),
-    "text-embedding-ada-002": ModelInfo("cl100k_base", 8_192),
-    # Their tokenizers are not public or not included: estimated by o200k_base with a margin.
-    "claude": ModelInfo("o200k_base", 200_000, 1.35),
-    "gemini": ModelInfo("o200k_base", 1_048_576, 1.15),
-    "grok": ModelInfo("o200k_base", 131_072, 1.15),
-    "deepseek": ModelInfo("o200k_base", 128_000, 1.15),
-    "kimi": ModelInfo("o200k_base", 262_144, 1.15),
-    "glm": ModelInfo("o200k_base", 128_000, 1.15),
-    "llama": ModelInfo("o200k_base", 128_000, 1.15),
-    "mistral": ModelInfo("o200k_base", 128_000, 1.25),
-    "qwen": ModelInfo("o200k_base", 32_768, 1.15),
-}
-"""Models by the start of their name; the longest match is used."""
-
 DEFAULT_MODEL: Final = "gpt-4o-mini"
-_UNKNOWN: Final = ModelInfo("o200k_base", 8_192, 1.25)
 
 MESSAGE_TOKENS: Final = 3
 """Framing around each message: its start, the end of its role, its end."""
@@ -114,21 +77,6 @@ IMAGE_LOW_TOKENS: Final = 85
 """The cost of an image in low detail."""
 
 
-def find_model(name: str, models: Mapping[str, ModelInfo] = MODELS) -> ModelInfo:
-    """The encoding and window of the model `name`, such as ``gpt-4o-mini`` or ``openai/gpt-4o``.
-
-    For an unknown model, a small window is assumed and counts are marked as estimates.
-    """
-    bare = name.rsplit("/", 1)[-1].lower().removeprefix("ft:")
-    fitting = [prefix for prefix in models if bare.startswith(prefix.lower())]
-    return models[max(fitting, key=len)] if fitting else _UNKNOWN
-
-
-def is_known_model(name: str) -> bool:
-    """Whether the window of the model `name` is known rather than assumed."""
-    return find_model(name) is not _UNKNOWN
-
-
 @dataclass(frozen=True, slots=True)
 class TokenCounter:
     """Counts text, messages and tool schemas for one model. Get one from `counter`."""
@@ -137,6 +85,11 @@ class TokenCounter:
     factor: float
     count_text: Callable[[str], tuple[int, bool]]
     count_role: Callable[[str], tuple[int, bool]]
+
+    @property
+    def estimate(self) -> str:
+        """How it estimates, such as ``o200k_base x 1.25``; empty if it counts exactly."""
+        return "" if self.factor == 1.0 else f"{self.encoding} x {self.factor:g}"
 
     def text(self, text: str) -> TokenCount:
         """The tokens of plain text."""
@@ -179,18 +132,11 @@ class TokenCounter:
         return TokenCount(int(tokens * self.factor) + (self.factor > 1.0), f"{self.encoding}~")
 
 
-def counter(
-    model: str = DEFAULT_MODEL,
-    *,
-    encoding: str | None = None,
-    models: Mapping[str, ModelInfo] = MODELS,
-) -> TokenCounter:
-    """The counter for `model`, or for an encoding by name; `models` overrides the table."""
+def counter(model: str = DEFAULT_MODEL, *, encoding: str | None = None) -> TokenCounter:
+    """The counter for `model`, or for an encoding by name."""
     if encoding is not None:
         return _counter(encoding, 1.0)
-    if models is MODELS:
-        return _model_counter(model)
-    known = find_model(model, models)
+    known = find_model(model)
     return _counter(known.encoding, known.factor)
 
 
@@ -340,12 +286,6 @@ def _counter(encoding: str, factor: float) -> TokenCounter:
             return _over_estimate(text, error), False
 
     return TokenCounter(encoding, factor, count_text, lru_cache(maxsize=16)(count_text))
-
-
-@lru_cache(maxsize=256)
-def _model_counter(model: str) -> TokenCounter:
-    known = find_model(model)
-    return _counter(known.encoding, known.factor)
 
 
 def _over_estimate(text: str, error: BaseException) -> int:
