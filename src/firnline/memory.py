@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, Unpack
 from weakref import WeakValueDictionary
 
-from firnline.context.budget import BudgetLike, as_budget
+from firnline.context.budget import Budget, BudgetLike, as_budget
 from firnline.context.context import Context
 from firnline.context.plan import Strategy
 from firnline.context.tools import Toolbox, as_schemas, joined
@@ -295,6 +295,13 @@ class Memory:
 
     # -- contexts -----------------------------------------------------------------------------
 
+    def budget_of(self, model: str) -> Budget:
+        """The window of `model`: from the option `windows`, or by its name.
+
+        If it is unknown, the whole conversation, of which nothing is cut, with a warning.
+        """
+        return self._engine.budget_of(model)
+
     async def context(  # noqa: PLR0913 - all by name
         self,
         conversation: str,
@@ -320,7 +327,7 @@ class Memory:
         if not isinstance(question, str | None):
             raise InputError(f"question: expected a string, got {type(question).__name__}")
         request = BuildRequest(
-            budget=as_budget(budget),
+            budget=as_budget(budget, self._engine.windows),
             question=question,
             system=as_system(system),
             tools=as_schemas(tools),
@@ -331,9 +338,10 @@ class Memory:
         )
         key = self._key(conversation)
         if not fold:
-            return await self._engine.builder.build(key, request)
+            return self._engine.with_estimate(await self._engine.builder.build(key, request))
         with self._engine.events.timed("context", conversation) as timer:
-            return timer.done(of_context, await self._engine.builder.build(key, request))
+            built = timer.done(of_context, await self._engine.builder.build(key, request))
+        return self._engine.with_estimate(built)
 
     async def set_strategy(
         self, conversation: str, strategy: Strategy | str, *, known: Head | None = None
@@ -436,7 +444,7 @@ class Memory:
         message: str | MessageLike,
         options: TurnOptions,
     ) -> Dialogue:
-        check_options(options)
+        check_options(options, self._engine.windows)
         chosen = self._engine.open_model(model) or self._engine.model
         if chosen is None:
             raise InputError("a turn needs a model: Memory.open(model=...) or turn(..., model)")
@@ -452,6 +460,7 @@ class Memory:
             text=message if isinstance(message, str) else load_openai(message)[0].text,
             options=options,
             larger=self._engine.open_model(options.get("larger")),
+            budget_of=self.budget_of,
             timed=lambda name: self._engine.events.timed(name, conversation),
         )
 
@@ -729,7 +738,7 @@ class Memory:
         own, rules = await self.strategy(conversation), self._engine.topics.rules
         most, keep = rules.max_messages_per_topic, rules.recent_message_keep
         strategy = own if own.by_topic else by_topics(max_messages=most, keep=keep)
-        request = BuildRequest(budget=as_budget(budget), fold=fold)
+        request = BuildRequest(budget=as_budget(budget, self._engine.windows), fold=fold)
         key, chosen = self._key(conversation), summary_as_system(strategy)
         if not fold:
             return await self._engine.builder.build(key, request, chosen)

@@ -119,6 +119,10 @@ class Memory(SyncFacade[_Memory]):
         """How often each event occurred."""
         return self.behind.events
 
+    def budget_of(self, model: str) -> Budget:
+        """The window of `model`, or a budget for the whole conversation if it is unknown."""
+        return self.behind.budget_of(model)
+
     def tell(self, name: str, conversation: str, values: Mapping[str, float | str]) -> None:
         """Count an event that happened elsewhere, and pass it to the observer."""
         self.behind.tell(name, conversation, values)

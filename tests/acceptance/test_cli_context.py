@@ -74,6 +74,11 @@ def test_a_context_for_machines(trip):
     assert json.loads(out)["system"] == "You plan trips."
     _, out, _ = trip("context", "trip", "--model", "gpt-4o-mini", "--json")
     assert json.loads(out)["budget"]["window_tokens"] == 128_000
+    code, _, err = trip("context", "trip", "--model", "prod")
+    assert code
+    assert "the window of 'prod' is unknown; pass --budget TOKENS" in err
+    _, out, _ = trip("context", "trip", "--model", "prod", "--budget", "600", "--explain")
+    assert "tokens are estimates: o200k_base x 1.25" in out
 
 
 def test_a_question_recalls_what_is_out_of_sight(trip):

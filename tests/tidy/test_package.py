@@ -23,5 +23,6 @@ def test_the_wheel_has_every_file_of_the_package(tmp_path):
         if "__pycache__" not in path.parts
     }
     assert packed == wanted | {f"firnline/{MARKER}"}
+    assert "firnline/log/models.txt" in packed
     data = {Path(name).suffix for name in packed}
     assert {".js", ".css", ".sql", ".gz", ".zdict"} <= data

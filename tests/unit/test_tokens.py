@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from firnline import Memory, Message, Part, ToolCall, count_tokens
 from firnline.errors import FirnlineError, InputError
-from firnline.log import tokens
+from firnline.log import model_table, tokens
 from firnline.log.entry import TOKENIZERS
-from firnline.log.tokens import MODELS, ModelInfo, counter, find_model
+from firnline.log.tokens import counter
 
 pytestmark = [pytest.mark.promise("exact-tokens"), pytest.mark.requirement("A1")]
 
@@ -252,31 +252,6 @@ def test_tool_schemas_are_counted():
         count_tokens([], tools=[{"x": object()}])
 
 
-@pytest.mark.parametrize(
-    ("name", "encoding", "window"),
-    [
-        ("gpt-4o-mini", "o200k_base", 128_000),
-        ("openai/gpt-4o-mini-2024-07-18", "o200k_base", 128_000),
-        ("ft:gpt-4o-mini-2024-07-18:acme::x1", "o200k_base", 128_000),
-        ("gpt-4.1-nano", "o200k_base", 1_047_576),
-        ("gpt-5-mini", "o200k_base", 400_000),
-        ("gpt-4", "cl100k_base", 8_192),
-        ("gpt-4-turbo", "cl100k_base", 128_000),
-        ("GPT-3.5-turbo", "cl100k_base", 16_385),
-        ("claude-sonnet-4-5", "o200k_base", 200_000),
-    ],
-)
-def test_models_are_known_by_name(name, encoding, window):
-    assert find_model(name)[:2] == (encoding, window)
-
-
-def test_the_model_table_can_be_overridden():
-    mine = {"my-model": ModelInfo("cl100k_base", 4_096)}
-    assert find_model("my-model-7b", mine) == mine["my-model"]
-    assert counter("my-model-7b", models=mine).encoding == "cl100k_base"
-    assert count_tokens("hello", encoding="cl100k_base").encoding == "cl100k_base"
-
-
 def test_models_without_a_public_tokenizer_are_over_estimated():
     text = "The quick brown fox jumps over the lazy dog. " * 20
     exact = count_tokens(text)
@@ -292,6 +267,6 @@ def test_an_unknown_encoding_is_a_clear_error():
 
 
 def test_every_tokenizer_is_known_to_the_log():
-    names = {model.encoding for model in MODELS.values()}
+    names = {row.encoding for _, row in model_table._table()[0].values()}
     assert names == set(ENCODINGS) == set(tokens._VOCABULARIES)
     assert {f"{name}{mark}" for name in names for mark in ("", "~")} == set(TOKENIZERS)

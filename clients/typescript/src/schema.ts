@@ -1283,6 +1283,8 @@ export interface components {
             /** @description Share of the previous prompt that this one repeats (cacheable). */
             stability: number | null;
             hits: components["schemas"]["Hit"][];
+            /** @description How tokens are estimated, such as `o200k_base x 1.25`; empty if they are exact. */
+            estimate: string;
             explain: string;
         };
         /** @description Options of a context. */

@@ -12,7 +12,7 @@ from typing import Any
 
 from firnline.adapters import missing_extra
 from firnline.adapters.history_sync import HistorySync
-from firnline.context.budget import Budget, BudgetLike
+from firnline.context.budget import BudgetLike
 from firnline.errors import InputError
 from firnline.memory import Memory
 
@@ -73,7 +73,7 @@ class FirnlineCapability(AbstractCapability[Any]):
         )
         context = await self.memory.context(
             name,
-            self.budget or Budget.of(request_context.model.model_name),
+            self.budget or self.memory.budget_of(request_context.model.model_name),
             next(questions, None) if self.recall else None,
             system=system or None,
             tools=_schemas(parameters),

@@ -14,7 +14,7 @@ from firnline.cli.arguments import Command
 from firnline.cli.open import existing_head_async, with_memory
 from firnline.cli.output import entry_json, entry_text, message_text, print_json
 from firnline.cli.terminal import plain, table
-from firnline.context.budget import Budget
+from firnline.context.budget import Budget, window_of
 from firnline.context.context import Context, Piece, Section
 from firnline.errors import InputError
 from firnline.log.entry import Entry, Head
@@ -53,7 +53,10 @@ def _context(options: argparse.Namespace) -> None:
 def _budget(options: argparse.Namespace) -> Budget:
     """The budget of the options: tokens, a model's window, or that of the default model."""
     if options.budget is None:
-        return Budget.of(options.model or DEFAULT_MODEL, reserve_tokens=options.reserve)
+        model = options.model or DEFAULT_MODEL
+        if window_of(model) is None:
+            raise InputError(f"--model: the window of {model!r} is unknown; pass --budget TOKENS")
+        return Budget.of(model, reserve_tokens=options.reserve)
     return Budget(options.budget, options.reserve or 0, model=options.model)
 
 
@@ -66,6 +69,8 @@ def _print_context(context: Context) -> None:
             print(_piece_text(piece))
     print()
     print(table(("section", "messages", "tokens", "what"), _rows(context), right=(1, 2)))
+    if context.estimate:
+        print(f"tokens are estimates: {context.estimate}")
     for why in context.degraded:
         print(plain(f"degraded: {why}"))
 
@@ -116,6 +121,7 @@ def _context_json(context: Context) -> dict[str, Any]:
         "strategy": context.strategy,
         "budget": asdict(context.budget),
         "tokens": context.tokens,
+        "estimate": context.estimate,
         "sections": sections,
         "seqs": context.seqs,
         "accounting": asdict(context.accounting),

@@ -114,6 +114,9 @@ class Context:
         float | None, Doc("Share of the previous prompt that this one repeats (cacheable).")
     ]
     hits: tuple[Hit, ...]
+    estimate: Annotated[
+        str, Doc("How tokens are estimated, such as `o200k_base x 1.25`; empty if they are exact.")
+    ]
     explain: str
 
 

@@ -106,7 +106,8 @@ class Context:
     window would have helped. `stability` is the share of the last prompt that this one repeats from
     its start, which a provider can cache; None for the first one. `hits` are the entries in the
     recalled section, best first, with the parts of their scores. `log_tokens` are those of the
-    whole conversation.
+    whole conversation. `estimate` says how tokens are estimated if the model's tokenizer is not
+    known; empty if they are exact.
     """
 
     conversation: str
@@ -122,6 +123,7 @@ class Context:
     reason: str = ""
     hits: tuple[Hit, ...] = ()
     log_tokens: int = 0
+    estimate: str = ""
 
     @property
     def tokens(self) -> int:
@@ -235,8 +237,13 @@ class Context:
 
     def explain(self) -> str:
         """What is in the context, what is not, why, and the tokens of each part."""
-        share = f"{self.tokens:,} of {self.budget.limit:,} tokens"
+        most = (
+            "a window that is unknown" if self.budget.is_whole else f"{self.budget.limit:,} tokens"
+        )
+        share = f"{self.tokens:,} of {most}"
         lines = [f"{self.conversation}: {share}, strategy {self.strategy}"]
+        if self.estimate:
+            lines.append(f"  tokens are estimates: {self.estimate}")
         lines += [f"  {_described(section)}" for section in self.sections]
         if self.tools_tokens:
             lines.append(f"  {'tools':<10} {self.tools_tokens:>7,}")

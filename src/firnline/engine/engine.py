@@ -6,10 +6,13 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from firnline import digest
-from firnline.context.budget import Budget
+from firnline.context.budget import NO_WINDOWS, Budget, budget_of_model, check_windows
+from firnline.context.context import Context
 from firnline.digest import model_extractor, model_summarizer, offline_extractor, offline_summarizer
 from firnline.embedding.words import WordEmbedder
 from firnline.engine.context_builder import ContextBuilder
@@ -46,6 +49,7 @@ class Engine:
         self.model = self.open_model(options.get("model"))
         name = options.get("tokens_of") or (self.model.name if self.model else DEFAULT_MODEL)
         self.count = counter(name)
+        self.windows = check_windows(options.get("windows", NO_WINDOWS))
         self.events = Events(tenant, options.get("observer"))
         self.digester = _digester(store, self.model, self.count, options)
         embedder = as_embedder(options.get("embedder", AUTO))
@@ -62,7 +66,7 @@ class Engine:
         self.pending = PendingDigests(
             store,
             StrategyRegistry(default, options.get("strategies", ())),
-            budget=Budget.of(name),
+            budget=budget_of_model(name, self.windows),
             background=self._background,
             clock=clock,
         )
@@ -90,6 +94,19 @@ class Engine:
         if model not in self._opened:
             self._opened[model] = open_model(model)
         return self._opened[model]
+
+    def budget_of(self, model: str) -> Budget:
+        """The model's window; if it is unknown, the whole conversation, with a warning once."""
+        budget = budget_of_model(model, self.windows)
+        if budget.is_whole:
+            _warn_unknown(model)
+        return budget
+
+    def with_estimate(self, context: Context) -> Context:
+        """The context, which says how its tokens are estimated unless they are exact."""
+        model = context.budget.model
+        estimate = (counter(model) if model else self.count).estimate
+        return replace(context, estimate=estimate) if estimate else context
 
     async def start(self) -> None:
         """Open the store, and start what runs in the background."""
@@ -179,4 +196,14 @@ def _digester(
         spend=options.get("spend") or (Spend() if model else None),
         breaker=options.get("breaker"),
         lease_seconds=options.get("lease_seconds", limits.LEASE_SECONDS),
+    )
+
+
+@lru_cache(maxsize=limits.UNKNOWN_MODELS_MAX)
+def _warn_unknown(model: str) -> None:
+    logger.warning(
+        "the window of model %r is unknown: contexts have the whole conversation, until it no"
+        " longer fits; set Memory.open(..., windows={%r: TOKENS})",
+        model,
+        model,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from firnline.context.plan import Strategy
@@ -28,6 +28,9 @@ class MemoryOptions(TypedDict, total=False):
     """Writes digests and answers turns; closed with the memory. None is the offline mode."""
     tokens_of: str
     """The model whose tokens are counted, if it differs from `model`."""
+    windows: Mapping[str, int]
+    """The windows in tokens of models that the table does not know, such as deployments, by name;
+    these come before the table's."""
     summarizer: Summarizer
     """Replaces the model's or the offline one."""
     extractor: Extractor

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol, TypedDict
 
-from firnline.context.budget import Budget, BudgetLike, as_budget
+from firnline.context.budget import Budget, BudgetLike, Windows, as_budget
 from firnline.context.context import Context
 from firnline.context.plan import ends_round, is_question
 from firnline.context.tools import Tool, answer, as_tools
@@ -111,6 +111,7 @@ class Dialogue:
     text: str
     options: TurnOptions
     larger: ChatModel | None
+    budget_of: Callable[[str], Budget]
     timed: Callable[[str], Timed]
 
 
@@ -123,11 +124,11 @@ def as_system(system: str | Message | None) -> tuple[Message, ...]:
     return (Message.system(system) if isinstance(system, str) else system,)
 
 
-def check_options(options: TurnOptions) -> None:
+def check_options(options: TurnOptions, windows: Windows) -> None:
     """Raise `InputError` for invalid options, before the question is stored."""
     check_names(options, TurnOptions)
     if (budget := options.get("budget")) is not None:
-        as_budget(budget)
+        as_budget(budget, windows)
     as_system(options.get("system"))
     as_tools(options.get("tools", ()))
 
@@ -304,8 +305,8 @@ async def _context(dialogue: Dialogue, tools: Sequence[Tool]) -> tuple[ChatModel
         "retriever": options.get("retriever"),
     }
     larger = dialogue.larger
-    near = options.get("budget") or Budget.of(dialogue.model.name)
-    far = Budget.of(larger.name) if larger else None
+    near = options.get("budget") or dialogue.budget_of(dialogue.model.name)
+    far = dialogue.budget_of(larger.name) if larger else None
     fell_back, context = await within(lambda budget: dialogue.build(budget, **request), near, far)
     if larger is None or not fell_back:
         return dialogue.model, context

@@ -355,3 +355,5 @@ def check_number(name: str, value: int, least: int | None = 0, most: int | None 
 
 MIGRATE_PENDING_MAX: Final = 1_000_000
 """Conversations of a tenant with pending digests that a migration marks in the target."""
+UNKNOWN_MODELS_MAX: Final = 1_000
+"""Models of unknown windows that are remembered, so that each is warned about once."""

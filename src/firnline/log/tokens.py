@@ -27,6 +27,7 @@ from firnline.log.media_rules import USUAL_RULE, MediaRule, find_media_rule
 from firnline.log.media_tokens import measure
 from firnline.log.media_wire import placeholder_text
 from firnline.log.message import Message, Part, encode_json
+from firnline.log.model_table import find_model
 from firnline.log.regex import regex
 from firnline.log.text import Json, clean_json, provider_name, provider_tool_name
 from firnline.log.wire import MessageLike, load_openai
@@ -62,46 +63,8 @@ _exact_count = lru_cache(maxsize=4_096)(
 )  # most counts are small, and come again and again
 
 
-class ModelInfo(NamedTuple):
-    """A model's encoding and window. `factor` > 1 if its tokenizer is not public."""
-
-    encoding: str
-    window_tokens: int
-    factor: float = 1.0
-
-
-MODELS: Final[Mapping[str, ModelInfo]] = {
-    "gpt-5": ModelInfo("o200k_base", 400_000),
-    "gpt-4.1": ModelInfo("o200k_base", 1_047_576),
-    "gpt-4.5": ModelInfo("o200k_base", 128_000),
-    "gpt-4o": ModelInfo("o200k_base", 128_000),
-    "chatgpt-4o": ModelInfo("o200k_base", 128_000),
-    "gpt-oss": ModelInfo("o200k_base", 131_072),
-    "o1": ModelInfo("o200k_base", 200_000),
-    "o3": ModelInfo("o200k_base", 200_000),
-    "o4-mini": ModelInfo("o200k_base", 200_000),
-    "gpt-4-turbo": ModelInfo("cl100k_base", 128_000),
-    "gpt-4-32k": ModelInfo("cl100k_base", 32_768),
-    "gpt-4": ModelInfo("cl100k_base", 8_192),
-    "gpt-3.5-turbo": ModelInfo("cl100k_base", 16_385),
-    "text-embedding-3": ModelInfo("cl100k_base", 8_192),
-    "text-embedding-ada-002": ModelInfo("cl100k_base", 8_192),
-    # Their tokenizers are not public or not included: estimated by o200k_base with a margin.
-    "claude": ModelInfo("o200k_base", 200_000, 1.35),
-    "gemini": ModelInfo("o200k_base", 1_048_576, 1.15),
-    "grok": ModelInfo("o200k_base", 131_072, 1.15),
-    "deepseek": ModelInfo("o200k_base", 128_000, 1.15),
-    "kimi": ModelInfo("o200k_base", 262_144, 1.15),
-    "glm": ModelInfo("o200k_base", 128_000, 1.15),
-    "llama": ModelInfo("o200k_base", 128_000, 1.15),
-    "mistral": ModelInfo("o200k_base", 128_000, 1.25),
-    "qwen": ModelInfo("o200k_base", 32_768, 1.15),
-}
-"""Models by the start of their name; the longest match is used."""
-
 DEFAULT_MODEL: Final = "gpt-4o"
 """The model that is assumed: of the usual encoding, window and cost of images."""
-_UNKNOWN: Final = ModelInfo("o200k_base", 8_192, 1.25)
 
 MESSAGE_TOKENS: Final = 3
 """Framing around each message: its start, the end of its role, its end."""
@@ -115,21 +78,6 @@ TOOL_TOKENS: Final = 12
 """Framing of a tool's schema; how providers render it is not published."""
 
 
-def find_model(name: str, models: Mapping[str, ModelInfo] = MODELS) -> ModelInfo:
-    """The encoding and window of the model `name`, such as ``gpt-4o-mini`` or ``openai/gpt-4o``.
-
-    For an unknown model, a small window is assumed and counts are marked as estimates.
-    """
-    bare = name.rsplit("/", 1)[-1].lower().removeprefix("ft:")
-    fitting = [prefix for prefix in models if bare.startswith(prefix.lower())]
-    return models[max(fitting, key=len)] if fitting else _UNKNOWN
-
-
-def is_known_model(name: str) -> bool:
-    """Whether the window of the model `name` is known rather than assumed."""
-    return find_model(name) is not _UNKNOWN
-
-
 @dataclass(frozen=True, slots=True)
 class TokenCounter:
     """Counts text, messages and tool schemas for one model. Get one from `counter`."""
@@ -139,6 +87,11 @@ class TokenCounter:
     count_text: Callable[[str], tuple[int, bool]]
     count_role: Callable[[str], tuple[int, bool]]
     media: MediaRule
+
+    @property
+    def estimate(self) -> str:
+        """How it estimates, such as ``o200k_base x 1.25``; empty if it counts exactly."""
+        return "" if self.factor == 1.0 else f"{self.encoding} x {self.factor:g}"
 
     def text(self, text: str) -> TokenCount:
         """The tokens of plain text."""
@@ -184,19 +137,11 @@ class TokenCounter:
         return TokenCount(tokens, f"{self.encoding}~")
 
 
-def counter(
-    model: str = DEFAULT_MODEL,
-    *,
-    encoding: str | None = None,
-    models: Mapping[str, ModelInfo] = MODELS,
-) -> TokenCounter:
-    """The counter for `model`, or for an encoding by name; `models` overrides the table."""
+def counter(model: str = DEFAULT_MODEL, *, encoding: str | None = None) -> TokenCounter:
+    """The counter for `model`, or for an encoding by name."""
     if encoding is not None:
         return _counter(encoding, 1.0)
-    if models is MODELS:
-        return _model_counter(model)
-    known = find_model(model, models)
-    return _counter(known.encoding, known.factor, find_media_rule(model))
+    return _model_counter(model)
 
 
 def count_tokens(

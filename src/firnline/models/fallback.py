@@ -9,7 +9,8 @@ from typing import Any, Final, TypeAlias, cast
 
 from firnline.errors import InputError, ModelRefused
 from firnline.log import limits
-from firnline.log.tokens import count_tokens, find_model
+from firnline.log.model_table import find_model
+from firnline.log.tokens import count_tokens
 from firnline.protocols import ChatModel, Completion
 
 NEAR: Final = 0.95
@@ -20,12 +21,12 @@ class FallbackModel:
     """A `ChatModel` made of two. `fallbacks` counts how often the larger one was used."""
 
     def __init__(
-        self, model: ChatModel, larger: ChatModel, *, near: float, window_tokens: int
+        self, model: ChatModel, larger: ChatModel, *, near: float, window_tokens: int | None
     ) -> None:
         self.fallbacks = 0
         self._model = model
         self._larger = larger
-        self._limit = int(near * window_tokens)
+        self._limit = int(near * window_tokens) if window_tokens is not None else None
 
     def __repr__(self) -> str:
         return f"with_fallback({self._model!r}, {self._larger!r})"
@@ -92,6 +93,10 @@ class FallbackModel:
     async def _is_near(
         self, messages: Messages, tools: Sequence[Mapping[str, Any]], max_tokens: int | None
     ) -> bool:
+        limit = self._limit
+        if limit is None:
+            return False
+
         def count() -> int:
             return count_tokens(messages, self._model.name, tools=tools)
 
@@ -101,7 +106,7 @@ class FallbackModel:
             counted = await asyncio.to_thread(count)
         else:
             counted = count()
-        return counted + (max_tokens or 0) > self._limit
+        return counted + (max_tokens or 0) > limit
 
 
 def with_fallback(
@@ -111,22 +116,19 @@ def with_fallback(
 
     A request is near if its tokens, the tools' and the answer's `max_tokens` are more than `near`
     of the window; one that the first model rejects as too long also goes to the larger one. The
-    window is found by the model's name, or passed as `window_tokens`.
+    window is found by the model's name, or passed as `window_tokens`; if it is unknown, only the
+    rejected ones do.
     """
     if not 0.0 < near <= 1.0:
         raise InputError(f"near: expected a share of the window such as 0.95, got {near}")
-    small, large = find_model(model.name), find_model(larger.name)
-    unknown = find_model("")
-    if unknown not in (small, large) and large.window_tokens <= (
-        window_tokens or small.window_tokens
-    ):
+    small = window_tokens or find_model(model.name).window_tokens
+    large = find_model(larger.name).window_tokens
+    if small is not None and large is not None and large <= small:
         raise InputError(
-            f"{larger.name} has a window of {large.window_tokens:,} tokens, no larger than the "
-            f"{window_tokens or small.window_tokens:,} of {model.name}"
+            f"{larger.name} has a window of {large:,} tokens, no larger than the "
+            f"{small:,} of {model.name}"
         )
-    return FallbackModel(
-        model, larger, near=near, window_tokens=window_tokens or small.window_tokens
-    )
+    return FallbackModel(model, larger, near=near, window_tokens=small)
 
 
 def _raise_unless_too_long(error: ModelRefused) -> None:

@@ -129,6 +129,7 @@ def _options(settings: Settings) -> MemoryOptions:
         "embedder": None if settings.embedder == "none" else settings.embedder,
         "background": settings.background,
         "worker": settings.worker,
+        "windows": settings.windows,
     }
     if settings.strategy is not None:
         options["strategy"] = strategy_named(settings.strategy)

@@ -6,6 +6,7 @@ The library itself takes arguments; only the server reads the environment.
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,7 @@ from firnline.server.telegram.settings import BotSettings
 from firnline.store.files import local_path
 
 FILE: Final = "firnline.toml"
+WINDOW_TOKENS_MIN: Final = 256
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
 
 
@@ -75,7 +77,14 @@ class Settings(BaseSettings):
     )
     anthropic_key: SecretStr | None = Field(None, description="API key of that endpoint")
     window_tokens: int | None = Field(
-        None, ge=256, description="largest request through the proxy; default: the model's window"
+        None,
+        ge=WINDOW_TOKENS_MIN,
+        description="largest request through the proxy; default: the model's window",
+    )
+    windows: Annotated[dict[str, int], NoDecode] = Field(
+        default_factory=dict,
+        description="windows of models by name, such as prod=128000,my-model=32768;"
+        " for names that do not tell, such as deployments",
     )
     recall_tools: bool = Field(
         False, description="whether models behind the proxy get tools to search the conversation"
@@ -150,6 +159,26 @@ class Settings(BaseSettings):
                 "must not contain a user name or password; use the setting for the key"
             )
         return url.rstrip("/")
+
+    @field_validator("windows", mode="before")
+    @classmethod
+    def _is_table(cls, given: object) -> object:
+        if not isinstance(given, str):
+            return given
+        if given.lstrip().startswith("{"):
+            return json.loads(given)
+        rows = (row.rpartition("=") for row in given.split(",") if row.strip())
+        return {name.strip(): tokens.strip() for name, _, tokens in rows}
+
+    @field_validator("windows")
+    @classmethod
+    def _are_windows(cls, given: dict[str, int]) -> dict[str, int]:
+        for name, tokens in given.items():
+            if not name or tokens < WINDOW_TOKENS_MIN:
+                raise ValueError(
+                    "expected windows of at least 256 tokens by model, such as prod=128000"
+                )
+        return given
 
     @field_validator("trusted_proxies", mode="before")
     @classmethod

@@ -56,7 +56,8 @@ class ModelServer:
 
     `requests` has the bodies of all requests in order of arrival, `headers` their headers (names in
     lower case), `paths` their paths. Set `answer` to a function of the request to customize the
-    answers. `formats` are the accepted response formats, `window_tokens` is the longest prompt.
+    answers, and `list_models` to a function that returns the status and the JSON of the list of
+    models. `formats` are the accepted response formats, `window_tokens` is the longest prompt.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class ModelServer:
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
         self.answer: Callable[[Request], Answer] | None = None
+        self.list_models: Callable[[], tuple[int, Any]] | None = None
         self.model = model
         self.window_tokens = window_tokens
         self.formats = tuple(formats)
@@ -212,8 +214,11 @@ class _ModelHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         owner = self.server.owner
-        if self.path.rstrip("/") != "/v1/models":
+        if self.path.partition("?")[0].rstrip("/") != "/v1/models":
             self._error(404, f"there is no {self.path}")
+            return
+        if owner.list_models is not None:
+            self._json(*owner.list_models())
             return
         model = {"id": owner.model, "object": "model", "created": 0, "owned_by": "firnline"}
         self._json(200, {"object": "list", "data": [model]})

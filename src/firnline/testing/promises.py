@@ -56,6 +56,12 @@ PROMISES: Final = (
         "wire.",
     ),
     Promise(
+        "whole-if-unknown",
+        "If a model's window is unknown, nothing is cut: the history passes through whole, and a "
+        "warning names the setting.",
+        "A guessed window would lose most of a conversation without a word.",
+    ),
+    Promise(
         "tenants-apart",
         "A tenant sees only its own conversations, in every call and in search.",
         "One leak ends the trust of all tenants.",

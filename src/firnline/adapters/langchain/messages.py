@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from langchain.agents.structured_output import (
@@ -23,7 +23,7 @@ from langchain_core.messages import (
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from firnline.context.budget import Budget
+from firnline.context.budget import Budget, budget_of_model
 from firnline.context.context import Context, Piece
 from firnline.log.message import Message, Part
 
@@ -126,12 +126,12 @@ def schemas(tools: Iterable[BaseTool | dict[str, Any]], answer: object) -> list[
     return [convert_to_openai_tool(tool) for tool in (*tools, *bound)]
 
 
-def budget_of(model: BaseChatModel) -> Budget:
+def budget_of(model: BaseChatModel, by_name: Callable[[str], Budget] = budget_of_model) -> Budget:
     """The model's window: from LangChain's profile, or from its name."""
     name = str(getattr(model, "model_name", None) or getattr(model, "model", None) or "")
     window = (model.profile or {}).get("max_input_tokens")
     if not window:
-        return Budget.of(name or "unknown")
+        return by_name(name)
     return Budget(window, model=name or None)
 
 

@@ -77,7 +77,7 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
         self._budget = as_budget(budget) if budget is not None else None
         self._larger = larger
         far = as_budget(larger_budget) if larger_budget is not None else None
-        self._far = far or (budget_of(larger) if larger else None)
+        self._far = far or (budget_of(larger, self._memory.budget_of) if larger else None)
         self._planned: dict[str, None] = {}
         self._last_requests: dict[str, LastRequest] = {}
         self.tools = (
@@ -135,7 +135,7 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> MiddlewareRequest:
         said = request.state["messages"]
         stored = await self._store_history(conversation, said)
-        near, far = self._budget or budget_of(request.model), self._far
+        near, far = self._budget or budget_of(request.model, self._memory.budget_of), self._far
         ours = {message.id for message in said}
         # Messages that another middleware added to this request are not stored.
         passing = [message for message in request.messages if message.id not in ours]
@@ -184,7 +184,7 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
         name = self._conversation()
         # A run that is resumed in another process has no request here yet.
         return self._last_requests.get(name) or LastRequest(
-            name, self._budget or Budget.of("unknown")
+            name, self._budget or Budget.whole(None)
         )
 
 

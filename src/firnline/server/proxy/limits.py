@@ -41,3 +41,13 @@ FIRST_EVENT_SECONDS: Final = 5.0
 CONNECT_SECONDS: Final = 10.0
 KEEPALIVE_CONNECTIONS: Final = 100
 """Idle connections to an endpoint. Open ones are not limited here: the server limits streams."""
+LIST_SECONDS: Final = 10.0
+"""How long the endpoint may take for its list of models."""
+LIST_WAIT_SECONDS: Final = 2.0
+"""How long the first requests wait for that list."""
+LIST_REFRESH_SECONDS: Final = 3_600.0
+LIST_RETRY_SECONDS: Final = 60.0
+LIST_BYTES_MAX: Final = 16 * 1024 * 1024
+LISTED_MODELS_MAX: Final = 10_000
+LISTED_TOKENS_MAX: Final = 1_000_000_000
+"""A larger window in the list is taken for a mistake."""

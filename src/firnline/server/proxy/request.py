@@ -160,12 +160,14 @@ class Location:
 class MemoryStatus:
     """What memory has done for a request so far, as the response headers report it.
 
-    `location` is None if the request was not stored, `context` None if it was sent as it came;
-    `degraded` says why. `answer_unsaved`: the answer could not be stored, so its draft must stay.
+    `location` is None if the request was not stored, `context` None if memory failed; `degraded`
+    says why. `window` is the model's, None if it is unknown: then the request was sent as it came.
+    `answer_unsaved`: the answer could not be stored, so its draft must stay.
     """
 
     location: Location | None = None
     context: Context | None = None
+    window: int | None = None
     digest: int = 0
     degraded: str = ""
     answer_unsaved: bool = False
@@ -191,6 +193,7 @@ class MemoryStatus:
             headers["x-firnline-digest"] = str(self.digest)
         if self.context is not None:
             headers["x-firnline-tokens"] = str(self.context.tokens)
+            headers["x-firnline-window"] = str(self.window or "unknown")
         return headers
 
 

@@ -13,13 +13,14 @@ from dataclasses import replace
 from functools import partial
 
 from firnline.context.budget import Budget
-from firnline.context.context import Context, Piece
+from firnline.context.context import Context, Piece, Section
 from firnline.context.tools import Tool
 from firnline.errors import BudgetError
-from firnline.log.limits import BATCH_BYTES_MAX, RECALL_TOKENS
-from firnline.log.message import Message
+from firnline.log.entry import Entry
+from firnline.log.limits import RECALL_TOKENS
+from firnline.log.message import Message, encode_json
 from firnline.log.threads import run_by_size
-from firnline.log.tokens import TokenCounter, counter, find_model
+from firnline.log.tokens import REPLY_TOKENS, TokenCounter, counter
 from firnline.recall.tools import recall_tools
 from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy import limits
@@ -27,6 +28,7 @@ from firnline.server.proxy.dialect import UpstreamRequest
 from firnline.server.proxy.locate import LocatedRequest
 from firnline.server.proxy.ownership import OwnMemory, own_messages, recall_own
 from firnline.server.proxy.request import Location, MemoryStatus, ProxyRequest, is_spoken
+from firnline.server.proxy.windows import choose_window
 
 
 async def build_request_context(
@@ -40,8 +42,11 @@ async def build_request_context(
     if (location := status.location) is None:
         body = request.dialect.finish_request(dict(request.body))
         return UpstreamRequest(client_body=request.body, body=body, count=count), status
+    status = replace(status, window=await _find_window(request))
+    if status.window is None and _is_whole(location, messages):
+        return await _send_as_it_came(request, status, location, messages, count)
     conversation, body = location.conversation, dict(request.body)
-    tool_tokens = min(RECALL_TOKENS, _budget(request).limit // limits.TOOL_SHARE)
+    tool_tokens = min(RECALL_TOKENS, _budget(request, status).limit // limits.TOOL_SHARE)
     tools = _recall_tools(request, location, tool_tokens)
     definitions = [*request.tools, *map(request.dialect.tool_definition, tools)]
     room = limits.TOOL_ROUNDS * tool_tokens if tools else 0
@@ -50,7 +55,7 @@ async def build_request_context(
     try:
         context = await request.memory.context(
             conversation,
-            _budget(request, reserved=request.dialect.margin_tokens + added + room),
+            _budget(request, status, reserved=request.dialect.margin_tokens + added + room),
             question=questions[-1] if questions and questions[-1].strip() else None,
             system=_join_system(messages[: _count_leading(messages)]),
             tools=definitions,
@@ -63,10 +68,7 @@ async def build_request_context(
             context = recall_own(context, location.question, count)
             own = partial(own_messages, context, messages, count)
             sent = await run_by_size(request.size, own)
-        digest = 0
-        if context["digests"].pieces or context["important"].pieces:
-            newest = await request.memory.in_force(conversation)
-            digest = max((digest.version for digest in newest), default=0)
+        digest = await _shown_digest(request, context)
         put = partial(request.dialect.put_messages, request.body, sent)
         body = await run_by_size(max(request.size, context.tokens), put)
         degraded = "; ".join(context.degraded)
@@ -89,6 +91,14 @@ async def build_request_context(
     return prepared, status
 
 
+async def _shown_digest(request: ProxyRequest, context: Context) -> int:
+    """The version of the newest digest that the context shows; 0 if it shows none."""
+    if not (context["digests"].pieces or context["important"].pieces):
+        return 0
+    newest = await request.memory.in_force(context.conversation)
+    return max((digest.version for digest in newest), default=0)
+
+
 def _recall_tools(request: ProxyRequest, location: Location, tokens_max: int) -> list[Tool]:
     """The recall tools, except those with the name of a tool of the client."""
     if not request.parts.settings.recall_tools or request.upstream is None:
@@ -103,17 +113,83 @@ def _recall_tools(request: ProxyRequest, location: Location, tokens_max: int) ->
     return [tool for tool in tools if tool.name not in names]
 
 
-def _budget(request: ProxyRequest, reserved: int = 0) -> Budget:
-    """The model's window or the server's, less the answer and what is reserved."""
+async def _find_window(request: ProxyRequest) -> int | None:
+    """The window of the requested model; the endpoint's list is not asked for if it is set."""
+    settings, model, listed = request.parts.settings, request.model, None
+    if request.upstream is not None and model not in settings.windows:
+        find = request.upstream.listed.find
+        listed = await find(model, request.headers, request.caller.token)
+    return choose_window(settings, model, listed)
+
+
+def _budget(request: ProxyRequest, status: MemoryStatus, reserved: int = 0) -> Budget:
+    """The model's window, less the answer and what is reserved."""
     body, model = request.body, request.model
-    most = request.parts.settings.window_tokens or BATCH_BYTES_MAX
-    window = min(find_model(model).window_tokens, most)
+    window = status.window or Budget.whole(model).window_tokens
     answer = body.get("max_completion_tokens") or body.get("max_tokens")
     usual = min(limits.RESERVE_TOKENS_MAX, window // limits.RESERVE_SHARE)
     reserve = answer if isinstance(answer, int) and 0 < answer < window else usual
     if form := body.get("response_format") or body.get("output_config"):
         reserve += int(counter(model).text(json.dumps(form)))
     return Budget(window, min(reserve + reserved, window - 1), model=model)
+
+
+# -- if the window is unknown -----------------------------------------------------------------
+
+
+def _is_whole(location: Location, messages: Sequence[Message]) -> bool:
+    """Whether the client sent the whole conversation, and not only what is new."""
+    return len(messages) - _count_leading(messages) > location.question
+
+
+async def _send_as_it_came(
+    request: ProxyRequest,
+    status: MemoryStatus,
+    location: Location,
+    messages: Sequence[Message],
+    count: TokenCounter,
+) -> tuple[UpstreamRequest, MemoryStatus]:
+    """The client's own request: of what may fit, nothing is cut."""
+    try:
+        log = await request.memory.read(location.conversation, limit=location.question + 1)
+        describe = partial(_sent_context, request, location, log, messages)
+        status = replace(status, context=await run_by_size(request.size, describe))
+    except Exception as error:  # noqa: BLE001 - a failure of memory does not end the chat
+        status = status.degrade("no context", error)
+    prepared = UpstreamRequest(
+        client_body=request.body,
+        body=request.dialect.finish_request(dict(request.body)),
+        count=count,
+        prompt_tokens=status.context.tokens if status.context else 0,
+    )
+    return prepared, status
+
+
+def _sent_context(
+    request: ProxyRequest, location: Location, log: Sequence[Entry], messages: Sequence[Message]
+) -> Context:
+    """The client's messages as a context, which is recorded as the prompt of the answer.
+
+    Those that are in the log word for word are its entries, so that a record does not repeat them.
+    """
+    stored: dict[str, list[Entry]] = {}
+    for entry in reversed(log):
+        stored.setdefault(encode_json(entry.message.to_openai()), []).append(entry)
+    count, leading, pieces = counter(request.model), _count_leading(messages), []
+    for at, message in enumerate(messages):
+        same = stored.get(encode_json(message.to_openai())) if at >= leading else None
+        pieces.append(Piece(message, int(count.message(message)), same.pop() if same else None))
+    return Context(
+        conversation=location.conversation,
+        strategy="none",
+        budget=Budget.whole(request.model),
+        sections=(
+            Section("system", tuple(pieces[:leading])),
+            Section("recent", tuple(pieces[leading:])),
+        ),
+        tools_tokens=int(count.tools(request.tools)) if request.tools else 0,
+        framing_tokens=REPLY_TOKENS,
+    )
 
 
 # -- what the application says ----------------------------------------------------------------

@@ -143,8 +143,10 @@ async def answer_request(
     if reply.status < BAD_REQUEST and reply.status != OK:
         raise ModelError(f"the upstream endpoint answered {reply.status}", code="status")
     if reply.status != OK:
-        headers = {**reply.headers, **status.headers()}
-        return dialect.rejection(reply.status, await reply.body(), headers)
+        headers, error = {**reply.headers, **status.headers()}, await reply.body()
+        if upstream is not None and status.context is not None and status.window is None:
+            upstream.listed.learn(request.model, error)
+        return dialect.rejection(reply.status, error, headers)
     if request.streams:
         return await _stream_response(request, status, rounds, reply)
     recording = _read_and_record_answer(request, status, rounds, reply)

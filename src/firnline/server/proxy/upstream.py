@@ -15,6 +15,7 @@ from firnline.errors import ModelError, ModelTimeout
 from firnline.log.regex import regex
 from firnline.models.events import read_events
 from firnline.server.proxy import limits
+from firnline.server.proxy.windows import ListedWindows
 
 _REQUEST_HEADERS: Final = regex(
     r"(openai|anthropic|helicone|x-stainless|x-litellm|x-openwebui)-.*|http-referer|x-title"
@@ -24,6 +25,15 @@ _RESPONSE_HEADERS: Final = regex(
     r"(openai|anthropic|x-ratelimit|retry-after).*|x-request-id|request-id|x-should-retry"
 )
 _OUR_HEADERS: Final = regex(r"x-firnline-.*")
+_LIST_HEADERS: Final = (
+    "authorization",
+    "user-agent",
+    "openai-organization",
+    "openai-project",
+    "anthropic-version",
+)
+_ANTHROPIC: Final = {"anthropic-version": "2023-06-01"}
+_ANTHROPIC_PAGE: Final = "limit=1000"
 OK: Final = 200
 BAD_REQUEST: Final = 400
 TOO_MANY: Final = 429
@@ -60,6 +70,7 @@ class Upstream:
 
     def __init__(self, url: str, key: str | None, *, key_header: str = "authorization") -> None:
         self._url, self._key, self._key_header = url, key, key_header
+        self.listed = ListedWindows(self._list_models)
         self._client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(limits.ANSWER_SECONDS, connect=limits.CONNECT_SECONDS),
             limits=httpx2.Limits(
@@ -70,6 +81,7 @@ class Upstream:
 
     async def close(self) -> None:
         """Close the connections."""
+        await self.listed.close()
         await self._client.aclose()
 
     async def send(
@@ -103,6 +115,25 @@ class Upstream:
             name = type(error).__name__
             raise ModelError(f"cannot connect to the upstream endpoint: {name}") from error
         return _HttpReply(response)
+
+    async def _list_models(self, headers: Mapping[str, str], token: str) -> bytes:
+        """The endpoint's list of models, in the shape of its protocol."""
+        sent = {name: headers[name] for name in _LIST_HEADERS if name in headers}
+        query = ""
+        if self._key_header == "x-api-key":
+            sent, query = {**_ANTHROPIC, **sent}, _ANTHROPIC_PAGE
+        reply = await self.send(
+            "GET", "/models", content=b"", headers=sent, token=token, query=query
+        )
+        body = bytearray()
+        async with aclosing(reply.raw()) as arriving:
+            async for piece in arriving:
+                body += piece
+                if len(body) > limits.LIST_BYTES_MAX:
+                    raise ModelError("the list of models is too large")
+        if reply.status != OK:
+            raise ModelError(f"the endpoint answered {reply.status}")
+        return bytes(body)
 
 
 def _passes(name: str) -> bool:

@@ -6,10 +6,11 @@ from functools import partial
 
 from fastapi import Request, Response
 
-from firnline.context.budget import Budget, as_budget
+from firnline.context.budget import Budget, as_budget, window_of
 from firnline.errors import InputError
 from firnline.log.threads import run_by_size
-from firnline.log.tokens import DEFAULT_MODEL, is_known_model
+from firnline.log.tokens import DEFAULT_MODEL
+from firnline.memory import Memory
 from firnline.server.auth import Reading, charge, may_write, parts_of
 from firnline.server.bodies import json_response, require_head
 from firnline.server.rest import requests, responses, schemas
@@ -34,7 +35,7 @@ async def build_context(
     await require_head(memory, conversation)
     context = await memory.context(
         conversation,
-        budget_of(parts_of(request), body.budget),
+        budget_of(parts_of(request), memory, body.budget),
         body.question,
         system=body.system,
         tools=body.tools,
@@ -46,13 +47,14 @@ async def build_context(
     return json_response(await run_by_size(context.tokens, write))
 
 
-def budget_of(parts: Parts, given: requests.BudgetLike | None) -> Budget:
+def budget_of(parts: Parts, memory: Memory, given: requests.BudgetLike | None) -> Budget:
     """The requested budget; default: the window of the server's model."""
     if isinstance(given, requests.BudgetRequest):
         return Budget(**given.model_dump())
     own = parts.tenants.model.name if parts.tenants.model else DEFAULT_MODEL
     if given is None or given == own:  # the server's model may be unknown
-        return Budget.of(own)
-    if isinstance(given, str) and not given.isdecimal() and not is_known_model(given):
-        raise InputError(f"budget: unknown model {given!r}; {BUDGET_HELP}")
-    return as_budget(given)
+        return memory.budget_of(own)
+    windows = parts.settings.windows
+    if isinstance(given, str) and not given.isdecimal() and window_of(given, windows) is None:
+        raise InputError(f"budget: unknown model {given!r}; set FIRNLINE_WINDOWS, or {BUDGET_HELP}")
+    return as_budget(given, windows)

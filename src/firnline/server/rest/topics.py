@@ -77,7 +77,7 @@ async def build_topic_context(
     With a key that may write, a digest that is due is created first.
     """
     await require_head(memory, conversation)
-    budget = budget_of(parts_of(request), body.budget if body else None)
+    budget = budget_of(parts_of(request), memory, body.budget if body else None)
     context = await memory.topic_context(conversation, budget, fold=may_write(request))
     charge(request, context.tokens)
     return json_response(responses.context(context))

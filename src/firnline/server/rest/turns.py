@@ -73,7 +73,7 @@ async def take_turn(
         message=body.message if isinstance(body.message, str) else message_of(body.message),
         model=parts.tenants.model or OfflineModel(memory, conversation),
         key=idempotency_key,
-        options=_options(parts, body),
+        options=_options(parts, memory, body),
     )
     if body.stream or events.MEDIA_TYPE in request.headers.get("accept", ""):
         return await _stream(request, parts, call)
@@ -112,14 +112,14 @@ class _TurnCall:
             yield piece
 
 
-def _options(parts: Parts, body: TurnRequest) -> TurnOptions:
+def _options(parts: Parts, memory: Memory, body: TurnRequest) -> TurnOptions:
     options: TurnOptions = {
         "system": body.system,
         "recall": body.recall,
         "recall_tools": body.recall_tools,
     }
     if body.budget is not None:
-        options["budget"] = budget_of(parts, body.budget)
+        options["budget"] = budget_of(parts, memory, body.budget)
     if body.task is not None:
         options["task"] = body.task
     if body.max_tokens is not None:

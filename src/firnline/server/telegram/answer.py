@@ -134,6 +134,7 @@ async def _ask(asking: Asking) -> None:
         text="\n".join(question.message.text for question in asking.questions),
         options=_options(asking),
         larger=None,
+        budget_of=memory.budget_of,
         timed=lambda name: asking.events.timed(name, conversation),
     )
     with asking.events.timed("turn", conversation) as told:
