@@ -425,6 +425,10 @@ class Store(Protocol):
         """Return how many of the conversation's first entries this embedder has processed."""
         ...
 
+    async def embedders(self, key: Key) -> dict[str, int]:
+        """Return the same for each embedder that has processed entries of the conversation."""
+        ...
+
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
     ) -> bool:

@@ -7,7 +7,10 @@ import pytest
 
 from firnline import Hits, Memory, Message
 from firnline.cli import main
+from firnline.engine.embedding_indexer import EmbeddingIndexer
 from firnline.log import limits
+from firnline.log.entry import Key
+from firnline.protocols import Vector
 from support.synonym_embedder import Senses
 
 TALK = ["The puppy sleeps.", "My automobile is red.", "A storm is coming.", "Wages are low."]
@@ -53,6 +56,38 @@ async def test_a_branch_is_recalled_as_well_as_its_source_at_once(url, monkeypat
         assert await memory.embed("b") == 0
 
 
+async def test_a_branch_gets_its_vectors_without_the_embedder(url):
+    """It may take seconds to load, or be down; and the source may have no vectors."""
+    embedder = Senses()
+    async with opened(url, embedder) as memory:
+        for name in ("a", "bare"):
+            await memory.append(name, [Message.user(text) for text in TALK])
+        elsewhere = EmbeddingIndexer(memory.store, Senses(), "default")
+        await elsewhere.embed(Key("default", "a"))
+        await memory.branch("a", 2, "b")
+        await memory.branch("bare", 2, "c")
+        assert embedder.texts == []
+        assert [hit.seq for hit in await memory.recall("b", "vehicle")] == [1]
+        assert [await memory.embed(name) for name in ("b", "c")] == [0, 3]
+
+
+async def test_a_branch_gets_the_vectors_of_an_embedder_that_is_not_through(url):
+    """Those of its older version are there, too, and complete."""
+    async with opened(url, Senses(extra=1)) as memory:
+        await memory.append("a", [Message.user(text) for text in TALK])
+        await EmbeddingIndexer(memory.store, Senses(), "default").embed(Key("default", "a"))
+        newer = EmbeddingIndexer(memory.store, Senses(extra=1), "default")
+        page, model = (await memory.read("a", last_seq=2)), "senses-1/6"
+        vectors = [Vector(entry.seq, 0, b"x" * 10) for entry in page]
+        await memory.store.put_vectors(Key("default", "a"), model, vectors, first_seq=0, next_seq=3)
+        await memory.branch("a", 3, "b")
+        reached = {"senses-1/5": 4, "senses-1/6": 3}
+        assert await memory.store.embedders(Key("default", "b")) == reached
+        assert await newer.embed(Key("default", "b")) == 1
+        await memory.branch("a", 1, "c")
+        assert await memory.store.embedders(Key("default", "c")) == {"senses-1/6": 2}
+
+
 async def test_the_words_of_a_branch_are_found_at_once(url):
     async with opened(url, "words") as memory:
         await memory.append("a", [Message.user(text) for text in TALK])
@@ -87,7 +122,6 @@ async def test_an_embedder_that_hangs_does_not_hold_up_a_branch(url, monkeypatch
         async def embed(self, texts):
             await asyncio.Event().wait()
 
-    monkeypatch.setattr("firnline.engine.embedding_indexer._PROBE_SECONDS", 0.01)
     monkeypatch.setattr(limits, "EMBED_SECONDS", 0.01)
     async with opened(url, Hanging()) as memory:
         await memory.append("a", [Message.user(text) for text in TALK])

@@ -8,6 +8,7 @@ import pytest
 from firnline import Memory, Message
 from firnline.store.postgres import PostgresStore
 from firnline.testing import StoreConformance
+from support.damage import POSTGRES, damage_postgres_rows
 
 SCRIPT = Path(__file__).parents[2] / "deploy" / "partitions.sql"
 TABLES = ("entry", "segment", "said", "search", "vector", "member")
@@ -47,7 +48,7 @@ class TestPartitionedStore(StoreConformance):
     async def _database(self, partitioned):
         if not self.is_cut(partitioned):
             await cut(partitioned)
-        self.url = partitioned.url
+        self.database, self.url = partitioned, partitioned.url
         yield
         partitioned.empty()
 
@@ -57,6 +58,10 @@ class TestPartitionedStore(StoreConformance):
 
     def make_store(self, folder, clock):
         return PostgresStore(self.url, clock=clock)
+
+    async def damage_rows(self, folder, what):
+        damage_postgres_rows(self.database, POSTGRES[what])
+        return True
 
 
 async def test_what_is_there_stays_and_each_conversation_is_in_one_partition(postgres, tmp_path):

@@ -162,6 +162,7 @@ def test_an_answer_that_moved_to_a_branch_is_settled_there_or_not_at_all(url, fi
     asyncio.run(settled())
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not TORTURE, reason="it takes as long as a draft is kept for a paused server")
 def test_servers_that_are_stopped_and_continued(url, model):
     model.fail("trickle")

@@ -67,7 +67,8 @@ def used_patterns() -> list[UsedPattern]:
             for lazy in _held(value):
                 if id(lazy) not in seen:
                     seen.add(id(lazy))
-                    ways = _ways(_called(name, module.__name__, sources)) if lazy is value else _ALL
+                    called = _called if lazy is value else _called_of_each
+                    ways = _ways(called(name, module.__name__, sources))
                     found.append(UsedPattern(f"{module.__name__}.{name}", lazy._compiled(), ways))
     for module in modules:
         found += _passed(module, sources[module.__name__])
@@ -87,6 +88,23 @@ def _called(name: str, module: str, sources: Mapping[str, str]) -> set[str]:
     """The methods that are called on a module's expression; a private one only there."""
     text = sources[module] if name.startswith("_") else "\n".join(sources.values())
     return set(re.findall(rf"\b{name}\.(\w+)", text)) & _METHODS
+
+
+def _called_of_each(name: str, module: str, sources: Mapping[str, str]) -> set[str]:
+    """The methods that are called on a collection's expressions; none if any use is another."""
+    tree = ast.parse(sources[module])
+    uses = sum(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        for node in ast.walk(tree)
+    )
+    called = [
+        method
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and (found := re.fullmatch(rf"{name}\[[^]]+\]\.(\w+)", ast.unparse(node.func)))
+        and (method := found[1]) in _METHODS
+    ]
+    return set(called) if name.startswith("_") and len(called) == uses else set()
 
 
 def _ways(called: Iterable[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ CHARS_MAX = 1_048_576
 SECONDS = 0.2
 """A time that no noise adds; growth is only judged above it."""
 FEW = (12, 16, 20, 24)
+TRIES = 3
 GROWTH = 8
 """The largest growth of the time for a text of fourfold length; quadratic is 16."""
 
@@ -41,7 +42,8 @@ def grows(used: UsedPattern, way: str, hard: HardText) -> bool:
         before, now = now, seconds(used, way, hard, chars)
         if now < GROWTH * before:
             return False
-    return now > SECONDS and min(now, seconds(used, way, hard, chars)) > GROWTH * before
+    again = (seconds(used, way, hard, chars) for _ in range(TRIES))  # noise only adds
+    return now > SECONDS and all(GROWTH * before < took for took in again)
 
 
 def slow(used: UsedPattern, most: float) -> list[str]:

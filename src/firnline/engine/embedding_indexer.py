@@ -18,12 +18,12 @@ from typing import Final
 
 from firnline.context.view import is_still
 from firnline.embedding.quantize import pack
-from firnline.errors import FirnlineError, ModelError, ModelRefused, StoreReadOnly, outline
+from firnline.errors import FirnlineError, ModelRefused, StoreReadOnly, outline
 from firnline.log import limits
 from firnline.log.entry import Entry, Key, live
 from firnline.models.guard import Backoff
 from firnline.protocols import Embedder, Progress, Store, Vector
-from firnline.recall.passages import model_key, passages
+from firnline.recall.passages import is_key_of, model_key, passages
 from firnline.recall.tools import find_recalled
 from firnline.recall.vectors import NearestVectors
 
@@ -31,7 +31,6 @@ __all__ = ["EmbeddingIndexer", "NearestVectors"]
 
 _FAILURES_MAX: Final = 3  # conversations; then the embedder is the cause
 _PROBE: Final = "dimension"
-_PROBE_SECONDS: Final = 3.0  # that a branch waits for the embedder, once
 _CONVERSATIONS: Final = 20
 _REPORTED_MAX: Final = 1_000
 _REST: Final = 50  # multiples of the time that the last lookup took
@@ -106,19 +105,21 @@ class EmbeddingIndexer:
     async def copy(self, source: Key, seq: int, branch: Key) -> None:
         """Give a branch the vectors that its source has for the entries up to `seq`.
 
-        It is a shortcut: what is missing afterwards is embedded like new entries.
+        What is missing afterwards is embedded like new entries. The embedder is not asked: loading
+        or reaching it may take long, and the source may have no vectors.
         """
-        try:
-            async with asyncio.timeout(_PROBE_SECONDS):
-                model = await self._model()
-        except (ModelError, TimeoutError) as error:
-            logger.warning("vectors of a branch are created later: %s", outline(error))
-            return
         entries = await self._store.at(source, [seq])
-        end = min(await self._store.embedded(source, model), seq + 1)
-        while entries and (first := await self._store.embedded(branch, model)) < end:
+        reached = await self._store.embedders(source) if entries else {}
+        # A complete embedder first: where one completes the branch, those before it are dropped.
+        for model in sorted(reached, key=lambda model: -reached[model]):
+            if is_key_of(model, self._embedder.name):
+                end = min(reached[model], seq + 1)
+                await self._copy(source, entries[0], branch, model, end)
+
+    async def _copy(self, source: Key, last: Entry, branch: Key, model: str, end: int) -> None:
+        while (first := await self._store.embedded(branch, model)) < end:
             page = await self._store.vectors(source, model, first, limits.VECTORS_COPIED)
-            if not await is_still(self._store, source, entries[0]):
+            if not await is_still(self._store, source, last):
                 break  # erased; the vectors may be those of a new conversation of its name
             upto = page[-1].seq + 1 if len(page) >= limits.VECTORS_COPIED else end
             upto = min(upto, end)

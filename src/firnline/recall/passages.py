@@ -45,3 +45,8 @@ def _parts(text: str) -> list[str]:
 def model_key(name: str, dimension: int) -> str:
     """The key under which an embedder's vectors are stored: those of one key can be compared."""
     return f"{name}/{dimension}"
+
+
+def is_key_of(model: str, name: str) -> bool:
+    """Whether it is the key of an embedder's vectors, of whatever dimension."""
+    return model.rpartition("/")[0] == name

@@ -342,6 +342,11 @@ class RamStore:
         found = self._find(key)
         return found.embedded.get(model, 0) if found else 0
 
+    async def embedders(self, key: Key) -> dict[str, int]:
+        """See `Store.embedders`."""
+        found = self._find(key)
+        return dict(found.embedded) if found else {}
+
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
     ) -> bool:

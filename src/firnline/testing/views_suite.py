@@ -175,6 +175,8 @@ class ViewingConformance:
         assert await store.put_vectors(KEY, MODEL, first, first_seq=0, next_seq=4)
         assert await store.embedded(KEY, MODEL) == 4
         assert await store.embedded(KEY, NEWER) == 0
+        assert await store.embedders(KEY) == {MODEL: 4}
+        assert await store.embedders(OTHER) == await store.embedders(FOREIGN) == {}
         await reopen(store)
         assert await store.vectors(KEY, MODEL, 0, 100) == first
         assert await store.vectors(KEY, MODEL, 1, 100) == first[1:]
@@ -204,9 +206,11 @@ class ViewingConformance:
         assert await store.unembedded("acme", NEWER) == [KEY]
         await store.put_vectors(KEY, NEWER, new, first_seq=0, next_seq=2)
         assert await store.vectors(KEY, MODEL, 0, 9) == old
+        assert await store.embedders(KEY) == {MODEL: 3, NEWER: 2}
         await store.put_vectors(KEY, NEWER, [], first_seq=2, next_seq=3)
         assert await store.vectors(KEY, MODEL, 0, 9) == []
         assert await store.vectors(KEY, NEWER, 0, 9) == new
+        assert await store.embedders(KEY) == {NEWER: 3}
         await store.append(KEY, drafts("d"))
         await store.append(FOREIGN, drafts("d"))
         assert await store.unembedded("acme", NEWER) == [KEY]

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 
+import apsw
 from erase_kill import forked
 from faulty_disk import FaultyDisk
 from torture_kit import memory_at, say
@@ -18,7 +19,8 @@ from firnline.log.tokens import counter
 
 async def first(path, seq, nth):
     disk = FaultyDisk()
-    async with memory_at(path, vfs=disk.name) as memory:
+    apsw.set_default_vfs(disk.name)  # so that page checksums are written through it
+    async with memory_at(path) as memory:
         disk.on(("write", "sync", "truncate"), "any", nth, "kill")
         await memory.branch("c", seq, "d")
         disk.off()

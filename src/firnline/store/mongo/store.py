@@ -282,7 +282,12 @@ class MongoStore:
     async def embedded(self, key: Key, model: str) -> int:
         """See `Store.embedded`."""
         state = await intents.current(self._open_db, key)
-        return vectors.embedded_to(state, model) if state else 0
+        return vectors.embedders(state).get(model, 0) if state else 0
+
+    async def embedders(self, key: Key) -> dict[str, int]:
+        """See `Store.embedders`."""
+        state = await intents.current(self._open_db, key)
+        return vectors.embedders(state) if state else {}
 
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int

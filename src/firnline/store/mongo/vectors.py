@@ -17,10 +17,9 @@ from firnline.store.rows import SEQ_MAX
 _TRIES: Final = 100
 
 
-def embedded_to(state: HeadState, model: str) -> int:
-    """How many of the first entries the model has processed."""
-    known = state.doc.get("embedded", ())
-    return next((int(item["next_seq"]) for item in known if item["model"] == model), 0)
+def embedders(state: HeadState) -> dict[str, int]:
+    """How many of the first entries each model has processed."""
+    return {item["model"]: int(item["next_seq"]) for item in state.doc.get("embedded", ())}
 
 
 async def put_vectors(
@@ -32,7 +31,7 @@ async def put_vectors(
         state = await intents.current(database, key)
         if (
             state is None
-            or embedded_to(state, model) != first_seq
+            or embedders(state).get(model, 0) != first_seq
             or next_seq > state.found.next_seq
         ):
             return False
@@ -65,7 +64,7 @@ async def vector_page(
     database: MongoDatabase, state: HeadState, model: str, first_seq: int, limit: int
 ) -> list[Vector]:
     """Vectors from `first_seq` on, with all parts of the last entry."""
-    end = embedded_to(state, model)
+    end = embedders(state).get(model, 0)
     first = min(max(first_seq, 0), SEQ_MAX)
     if limit <= 0 or not end:
         return []
@@ -81,7 +80,7 @@ async def vectors_at(
     database: MongoDatabase, state: HeadState, model: str, seqs: Sequence[int]
 ) -> list[Vector]:
     """The vectors of these entries."""
-    end = embedded_to(state, model)
+    end = embedders(state).get(model, 0)
     return await _find_page(database, state, model, {"$in": [s for s in seqs if 0 <= s < end]}, 0)
 
 

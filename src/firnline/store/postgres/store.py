@@ -306,6 +306,10 @@ class PostgresStore:
         """See `Store.embedded`."""
         return await self._read(key.tenant, lambda tx: vectors.embedded_to(tx, key, model))
 
+    async def embedders(self, key: Key) -> dict[str, int]:
+        """See `Store.embedders`."""
+        return await self._read(key.tenant, lambda tx: vectors.embedders(tx, key))
+
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
     ) -> bool:

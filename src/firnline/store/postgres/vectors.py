@@ -20,6 +20,10 @@ from firnline.store.rows import SEQ_MAX
 
 _EMBEDDER: Final = "(SELECT id FROM embedder WHERE name = %(model)s)"
 _REACH: Final = f"SELECT next_seq FROM embedded WHERE {log.HERE} AND embedder = {_EMBEDDER}"
+_REACHES: Final = (
+    "SELECT name, next_seq FROM embedded JOIN embedder ON embedder.id = embedded.embedder"
+    f" WHERE {log.HERE}"
+)
 _ERASED: Final = (
     f"SELECT seq FROM entry WHERE {log.HERE} AND seq >= %(a)s AND seq < %(b)s"
     " AND substring(body FROM 1 FOR 7) = 'erased '::bytea"
@@ -42,6 +46,12 @@ async def embedded_to(transaction: Transaction, key: Key, model: str) -> int:
     """How many of the first entries are embedded."""
     row = await transaction.row(_REACH, log.here(key, model=model))
     return int(row[0]) if row else 0
+
+
+async def embedders(transaction: Transaction, key: Key) -> dict[str, int]:
+    """How many of the first entries each embedder has processed."""
+    rows = await transaction.rows(_REACHES, log.here(key))
+    return {str(name): int(next_seq) for name, next_seq in rows}
 
 
 async def put_vectors(

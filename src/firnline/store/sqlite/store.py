@@ -399,6 +399,10 @@ class SqliteStore:
         """See `Store.embedded`."""
         return await self._read(_on_conversation(key, partial(vectors.embedded_to, model=model), 0))
 
+    async def embedders(self, key: Key) -> dict[str, int]:
+        """See `Store.embedders`."""
+        return await self._read(_on_conversation(key, vectors.embedders, {}))
+
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
     ) -> bool:

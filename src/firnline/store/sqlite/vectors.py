@@ -24,6 +24,16 @@ def embedded_to(connection: apsw.Connection, found: log.SqliteRow, model: str) -
     return int(row[0]) if row else 0
 
 
+def embedders(connection: apsw.Connection, found: log.SqliteRow) -> dict[str, int]:
+    """The number of leading entries that each embedder has processed."""
+    rows = connection.execute(
+        "SELECT m.name, e.next_seq FROM embedded e JOIN embedder m ON m.id = e.embedder"
+        " WHERE e.conversation = ?",
+        (found.id,),
+    )
+    return {str(name): int(next_seq) for name, next_seq in rows}
+
+
 def put_vectors(
     connection: apsw.Connection,
     found: log.SqliteRow,
