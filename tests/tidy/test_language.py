@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from firnline.protocols import Store
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "firnline"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -96,13 +98,32 @@ def test_texts_are_plain_english():
 # -- edges ------------------------------------------------------------------------------------
 
 EDGES = ("adapters", "client", "mcp", "server", "cli")
+OPENS = {"server/app.py", "server/serve.py", "cli/keys.py", "cli/maintenance.py"}
+"""Edges that open a store: for the memories of a server, its API keys, or to migrate it."""
+OWNS = {"server/tenants.py"}
+"""Edges that hold a store: to share it among memories, and to open and close it."""
+STORE_METHODS = {name for name in vars(Store) if not name.startswith("_")} - {"open", "close"}
+
+
+def _names_used(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.lineno, f"import {alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Attribute):
+            owner = ast.unparse(node.value).rpartition(".")[2].strip("_")
+            yield node.lineno, f"{owner}.{node.attr.strip('_')}"
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "attrgetter"):
+            given = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+            yield from ((node.lineno, f"getattr.{str(name).strip('_')}") for name in given)
 
 
 def test_edges_use_the_memory_not_its_store():
+    """Neither `memory.store`, nor a method of a store, nor a parameter of its type."""
     for path in FILES:
-        if not _name(path).startswith(EDGES):
+        if not (edge := _name(path)).startswith(EDGES) or edge in OWNS:
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Attribute) and node.attr in ("store", "_store"):
-                owner = ast.unparse(node.value).rpartition(".")[2].strip("_")
-                assert owner != "memory", f"{_name(path)}, line {node.lineno}"
+        banned = {"import Store", "memory.store", "tenants.store", "getattr.store"}
+        banned |= set() if edge in OPENS else {"import open_store"}
+        for line, used in _names_used(ast.parse(path.read_text())):
+            method = used.startswith("store.") and used[6:] in STORE_METHODS
+            assert not (method or used in banned), f"{edge}, line {line}: {used}"

@@ -8,7 +8,6 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from firnline.errors import FirnlineError, StoreUnavailable
-from firnline.log.entry import Key
 from firnline.server.auth import Administering, parts_of
 from firnline.server.metrics import CONTENT_TYPE
 
@@ -33,7 +32,7 @@ async def readyz(request: Request, response: Response) -> dict[str, Any]:
     else:
         try:
             async with asyncio.timeout(_WAIT_SECONDS):
-                await parts.tenants.store.head(Key("", "readyz"))
+                await parts.tenants.root.head("readyz")
         except TimeoutError:
             store = StoreUnavailable().code
         except FirnlineError as error:
@@ -47,5 +46,5 @@ async def readyz(request: Request, response: Response) -> dict[str, Any]:
 async def metrics(request: Request, memory: Administering) -> Response:  # noqa: ARG001 - of all tenants
     """Metrics in Prometheus' format."""
     parts = parts_of(request)
-    await parts.metrics.refresh(parts.tenants.store)
+    await parts.metrics.refresh(parts.tenants.root)
     return Response(parts.metrics.render(), media_type=CONTENT_TYPE)
