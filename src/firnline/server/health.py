@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from firnline.errors import FirnlineError, StoreUnavailable
 from firnline.server.auth import Administering, parts_of
-from firnline.server.metrics import CONTENT_TYPE
+from firnline.server.metrics import CONTENT_TYPE, WAIT_SECONDS
 
 router = APIRouter(include_in_schema=False)
-
-_WAIT_SECONDS: Final = 2.0  # other calls wait longer for a database to restart
 
 
 @router.get("/livez")
@@ -31,7 +29,7 @@ async def readyz(request: Request, response: Response) -> dict[str, Any]:
         store = "not open"
     else:
         try:
-            async with asyncio.timeout(_WAIT_SECONDS):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await parts.tenants.root.head("readyz")
         except TimeoutError:
             store = StoreUnavailable().code

@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from firnline.errors import InputError, StoreCorrupt
+from firnline.log import limits
 from firnline.log.entry import Card
 from firnline.log.message import format_time, parse_time, utc_now
 from firnline.log.text import clean_name, clean_text
@@ -33,7 +34,6 @@ _REVOKED: Final = "key-revoked"
 NO_TENANT: Final = ""  # keys are read before the tenant is known
 _ID_BYTES: Final = 8
 _SECRET_BYTES: Final = 32
-_PAGE: Final = 1_000
 _CACHE_SECONDS: Final = 1.0  # a revoked key is rejected at most this much later
 _CACHE_MAX: Final = 10_000
 _NAME_CHARS_MAX: Final = 100
@@ -128,7 +128,7 @@ class Keys:
         """All keys, or those of a tenant, including revoked ones; oldest first."""
         found: list[ApiKey] = []
         after = ""
-        while page := await self._cards.find(_KIND, after=after, limit=_PAGE):
+        while page := await self._cards.find(_KIND, after=after, limit=limits.PAGE_MAX):
             found += await self._read(page)
             after = page[-1].name
         chosen = [key for key in found if tenant is None or key.tenant == tenant]

@@ -37,7 +37,8 @@ LABELS_MAX: Final = 100
 OTHER: Final = "other"
 
 _FRESH_SECONDS: Final = 5.0
-_WAIT_SECONDS: Final = 2.0
+WAIT_SECONDS: Final = 2.0
+"""How long a probe waits for the store; other calls wait longer for it to restart."""
 _MILLI: Final = 1e-3
 _BUCKETS: Final = (
     *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
@@ -172,7 +173,7 @@ class Metrics:
                 return
             now = self._clock()
             try:
-                async with asyncio.timeout(_WAIT_SECONDS):
+                async with asyncio.timeout(WAIT_SECONDS):
                     found = await memory.pending(all_tenants=True)
             except (StoreError, TimeoutError) as error:
                 logger.warning("store: cannot read what is pending: %s", outline(error))

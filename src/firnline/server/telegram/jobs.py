@@ -27,8 +27,6 @@ EDIT: Final = "telegram-edit"
 MOVED: Final = "telegram-moved"
 REFUSED: Final = "telegram-refused"
 
-_PAGE: Final = 1_000
-
 
 class Place(NamedTuple):
     """A chat of a bot, and the conversation that stores it."""
@@ -109,7 +107,7 @@ def is_ahead(at: float, clock: Clock, most: float) -> bool:
 async def jobs_of(cards: TenantCards, prefix: str) -> list[Job]:
     """The jobs whose names begin with `prefix`, of a bot or a chat; each chat's oldest first."""
     found, after = list[Job](), ""
-    while page := await cards.find(JOB, prefix=prefix, after=after, limit=_PAGE):
+    while page := await cards.find(JOB, prefix=prefix, after=after, limit=limits.PAGE_MAX):
         found += map(Job.of, page)
         after = page[-1].name
     return found
@@ -213,7 +211,7 @@ def _number(card: Card, place: Place) -> int:
 
 
 async def _claims(cards: TenantCards, place: Place) -> list[Card]:
-    return await cards.find(CLAIM, prefix=place.prefix, limit=_PAGE)
+    return await cards.find(CLAIM, prefix=place.prefix, limit=limits.PAGE_MAX)
 
 
 def _body(card: Card) -> dict[str, Any]:
