@@ -26,7 +26,7 @@ _HALVES: Final = regex(
 
 
 async def serve(memory: Memory, **options: Any) -> None:
-    """Respond until the input ends or this is cancelled; see `build` for the options.
+    """Respond until the input ends or this is canceled; see `build` for the options.
 
     While it runs, standard output carries only the protocol; other output goes to standard error.
     """
