@@ -157,7 +157,9 @@ def add(command: Command) -> None:
     backup.add_argument("file")
 
     archive = command(
-        "archive", _archive, "Compress old messages; they can still be read, searched, and verified."
+        "archive",
+        _archive,
+        "Compress old messages; they stay readable, searchable, and verifiable.",
     )
     archive.add_argument("conversation")
     archive.add_argument(
