@@ -82,7 +82,7 @@ from firnline.models.model_like import ModelLike
 from firnline.protocols import Clock, Event, Finding, Pending, Progress, Retriever, Store
 from firnline.recall.tools import recall_tools
 from firnline.store import open_store
-from firnline.store.cards import TenantCards
+from firnline.store.cards import DRAFT, TenantCards
 from firnline.store.files import local_path, source_path
 from firnline.store.journal import record, recorded
 from firnline.strategies import as_strategy
@@ -589,11 +589,11 @@ class Memory:
         tenant = None if all_tenants else self._tenant
         return await self._store.due(until or self._clock(), limit, tenant)
 
-    async def pending(self) -> Pending:
-        """What is pending now: digests that are due, in progress or stuck."""
-        now = self._clock()
+    async def pending(self, *, all_tenants: bool = False) -> Pending:
+        """What is pending now: digests that are due, in progress or stuck, and drafts."""
+        now, tenant = self._clock(), None if all_tenants else self._tenant
         return await self._store.pending(
-            now, stuck_before=now - STUCK_AFTER, cards="", tenant=self._tenant
+            now, stuck_before=now - STUCK_AFTER, cards=DRAFT, tenant=tenant
         )
 
     async def _digest(self, conversation: str, version: int) -> Digest:

@@ -396,13 +396,13 @@ async def test_what_broke_off_does_not_bring_back_what_is_erased(memory):
 
     for finish in ("cut", "recover"):
         (question,) = await memory.append("c", Message.user("the question"))
-        draft = Drafts(memory.store, of_tenant).begin(memory, "c", question.seq)
+        draft = Drafts(memory, of_tenant).begin(memory, "c", question.seq)
         await draft.add("the ans")
         with meanwhile(memory.store, "append", lambda: memory.erase("c")):
             if finish == "cut":
                 await draft.cut("the client went away")
             else:
-                assert await Drafts(memory.store, of_tenant).recover() == 1
+                assert await Drafts(memory, of_tenant).recover() == 1
         assert await memory.head("c") is None
 
 
@@ -420,12 +420,12 @@ async def test_what_a_process_writes_just_before_it_dies_is_recovered(memory):
 
         for name, owner in (("c", os.getpid()), ("d", process.pid)):
             (question,) = await memory.append(name, Message.user("the question"))
-            begun.append(Drafts(memory.store, of_tenant).begin(memory, name, question.seq))
+            begun.append(Drafts(memory, of_tenant).begin(memory, name, question.seq))
             begun[-1].id = name  # they are looked at in this order
             begun[-1].owner = f"{socket.gethostname()}:{owner}:of old"
             await begun[-1].add("the an")
         with meanwhile(memory.store, "append", dies):
-            await Drafts(memory.store, of_tenant).recover()
+            await Drafts(memory, of_tenant).recover()
     assert (await memory.read("d"))[-1].message.text == "the answer is long"
 
 

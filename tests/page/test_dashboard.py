@@ -60,7 +60,7 @@ def test_every_project_is_shown_with_what_it_is_about(busy, page):
             )
         )
         assert int(numbers["conversations"]) == board["conversations"]
-        assert int(numbers["pending digests"]) == board["owed"]
+        assert int(numbers["pending digests"]) == board["pending"]
         title = card.locator(".numbers dd").nth(2).get_attribute("title")
         assert int(title.replace(",", "")) == board["tokens"]
     active = project(page, "support")

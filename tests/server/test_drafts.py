@@ -34,7 +34,7 @@ async def another_server(url, clock=utc_now):
         async def memory_of(_):
             return memory
 
-        yield Drafts(store, memory_of), memory
+        yield Drafts(memory, memory_of), memory
 
 
 @pytest.fixture

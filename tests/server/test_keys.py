@@ -12,8 +12,9 @@ from firnline.cli import main
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log.entry import Card
 from firnline.server import keys as module
-from firnline.server.keys import Keys
+from firnline.server.keys import NO_TENANT, Keys
 from firnline.store import open_store
+from firnline.store.cards import TenantCards
 from support.interleave import meanwhile
 from support.live_server import running
 from support.rest_client import Api
@@ -45,7 +46,7 @@ def clock():
 @pytest.fixture
 def keys(store, clock, monkeypatch):
     monkeypatch.setattr(module, "_CACHE_SECONDS", 0.0)  # nothing is remembered
-    return Keys(store, clock=clock)
+    return Keys(TenantCards(store, NO_TENANT), clock=clock)
 
 
 async def test_a_key_opens_its_own_tenant_with_its_scopes(keys):
@@ -108,7 +109,7 @@ async def test_a_revoked_key_is_rejected_permanently(keys, clock):
 async def test_a_key_revoked_elsewhere_stops_working_within_a_second(store, monkeypatch):
     now = 1_000.0
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
-    here, elsewhere = Keys(store), Keys(store)
+    here, elsewhere = Keys(TenantCards(store, NO_TENANT)), Keys(TenantCards(store, NO_TENANT))
     key, token = await here.create("ann")
     assert await here.check(token)
     await elsewhere.revoke(key.id)
@@ -172,7 +173,7 @@ async def test_the_store_holds_nothing_that_opens_anything(tmp_path, pepper):
     """Every byte of every file of the store is looked at."""
     store = open_store(f"sqlite:///{tmp_path}/store.db")
     await store.open()
-    keys = Keys(store, secret=pepper)
+    keys = Keys(TenantCards(store, NO_TENANT), secret=pepper)
     tokens = [(await keys.create("ann", name=f"key {number}"))[1] for number in range(5)]
     assert all([await keys.check(token) for token in tokens])
     await store.close()
@@ -187,8 +188,8 @@ async def test_the_store_holds_nothing_that_opens_anything(tmp_path, pepper):
         assert pepper not in stored
         other = open_store(f"sqlite:///{tmp_path}/store.db")
         await other.open()
-        assert await Keys(other, secret=b"another").check(tokens[0]) is None
-        assert await Keys(other, secret=pepper).check(tokens[0])
+        assert await Keys(TenantCards(other, NO_TENANT), secret=b"another").check(tokens[0]) is None
+        assert await Keys(TenantCards(other, NO_TENANT), secret=pepper).check(tokens[0])
         await other.close()
 
 

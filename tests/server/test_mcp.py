@@ -372,7 +372,7 @@ async def test_state_gives_each_fact_with_its_messages(agent, memory):
     held = await memory.state("long")
     whole = await agent("state", conversation="long", tokens=20_000)
     assert whole["summary"] == held.conversation_summary
-    assert whole["summarised_to"] == held.last_keep_window_index - 1
+    assert whole["summarized_to"] == held.last_keep_window_index - 1
     values = [item for field in held.important_data.values() for item in field]
     assert len(values) == whole["total"]
 

@@ -20,8 +20,9 @@ from starlette.routing import Route
 from firnline import Memory, Message
 from firnline.mcp import Endpoint, by_key
 from firnline.mcp.tools import TOOLS
-from firnline.server.keys import Grant, Keys
+from firnline.server.keys import NO_TENANT, Grant, Keys
 from firnline.store import open_store
+from firnline.store.cards import TenantCards
 from support.http_server import Server, tcp
 
 MODES = ["auto", "legacy"]
@@ -68,7 +69,7 @@ class Served:
         tenants = Tenants(self.store_url)
         endpoint = Endpoint(
             tenants.memory,
-            self.who or by_key(Keys(tenants.store)),
+            self.who or by_key(Keys(TenantCards(tenants.store, NO_TENANT))),
             charge=lambda *charged: self.charged.append(charged),
             body_bytes_max=BODY_BYTES_MAX,
         )
@@ -119,7 +120,7 @@ async def key_for(store_url, tenant, **options):
     store = open_store(store_url)
     await store.open()
     try:
-        return await Keys(store).create(tenant, **options)
+        return await Keys(TenantCards(store, NO_TENANT)).create(tenant, **options)
     finally:
         await store.close()
 
@@ -173,7 +174,7 @@ async def test_without_a_valid_key_every_method_is_rejected_in_the_same_words(se
     gone, revoked = await key_for(store_url, "acme")
     store = open_store(store_url)
     await store.open()
-    await Keys(store).revoke(gone.id)
+    await Keys(TenantCards(store, NO_TENANT)).revoke(gone.id)
     await store.close()
     _, valid = await key_for(store_url, "acme")
     tokens = [None, "x", "fl_", f"fl_{old.id}_{'0' * 64}", expired, revoked, valid[:-1]]
@@ -227,7 +228,7 @@ async def test_a_revoked_key_is_rejected_from_then_on(served, store_url):
     assert post(served.url, rpc("ping"), Authorization=f"Bearer {token}").status_code == 200
     store = open_store(store_url)
     await store.open()
-    await Keys(store).revoke(key.id)
+    await Keys(TenantCards(store, NO_TENANT)).revoke(key.id)
     await store.close()
     for _ in range(100):
         status = post(served.url, rpc("ping"), Authorization=f"Bearer {token}").status_code
@@ -332,7 +333,7 @@ async def test_another_tenants_conversation_answers_exactly_like_a_missing_one(
 async def test_many_tenants_at_once_see_nothing_of_each_other(served, store_url, caplog):
     store = open_store(store_url)
     await store.open()
-    keys = Keys(store)
+    keys = Keys(TenantCards(store, NO_TENANT))
     tokens = [(await keys.create(f"tenant-{i}"))[1] for i in range(TENANTS)]
     await store.close()
     seen = [[] for _ in range(TENANTS)]

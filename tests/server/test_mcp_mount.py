@@ -5,7 +5,8 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from firnline.server.keys import Keys
+from firnline.server.keys import NO_TENANT, Keys
+from firnline.store.cards import TenantCards
 from support.live_server import running
 
 SAID = {"conversation": "tea", "messages": [{"role": "user", "text": "Tea at five."}]}
@@ -31,7 +32,7 @@ async def test_an_agent_on_this_machine_needs_no_key():
 
 async def test_agents_with_keys_see_their_own_tenant(tmp_path):
     with running(store=f"sqlite:///{tmp_path}/a.db", auth="required") as server:
-        keys = Keys(server.parts.tenants.store)
+        keys = Keys(TenantCards(server.parts.tenants.store, NO_TENANT))
         tokens = [server.run(keys.create(tenant))[1] for tenant in ("ana", "boris")]
         only_read = server.run(keys.create("boris", scopes=["read"]))[1]
         await _found(server.url, tokens[0])

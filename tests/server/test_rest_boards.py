@@ -129,9 +129,9 @@ def test_work_names_what_failed_and_was_not_made_good(api, house):
     (failed,) = work["failed"]
     assert (failed["conversation"], failed["version"]) == ("c", 1)
     assert failed["error"] == "no words today"
-    assert datetime.fromisoformat(work["owed_since"]) == due
+    assert datetime.fromisoformat(work["pending_since"]) == due
     with Api(house.url, key_for(house, "ann")) as ann:
-        assert ann.get("/work")["owed_since"] is None
+        assert ann.get("/work")["pending_since"] is None
     api.post(f"{PATH}/context", {"budget": 600})
     assert api.get(PATH)["in_force"]
     assert api.get("/work")["failed"] == []

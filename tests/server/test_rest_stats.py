@@ -43,7 +43,7 @@ def test_the_dashboard_shows_every_project_and_the_active_one_in_full(url):
         assert found["conversations"] == 2
         assert found["entries"] == sum(head["entries"] for head in heads)
         assert found["tokens"] == sum(head["tokens"] for head in heads)
-        assert found["owed"] == 1
+        assert found["pending"] == 1
         assert found["last_activity"] == heads[1]["updated_at"]
         assert [head["conversation"] for head in found["newest"]] == ["g2", "g1"]
         assert found["context"]["conversation"] == "g2"
@@ -148,11 +148,11 @@ def lazy(url):
 def test_the_version_chain_the_window_and_the_times_can_be_asked_for(lazy):
     for _ in range(3):
         rounds(lazy, "c", 3)
-        assert lazy.get(f"{PATH}/lineage")["owed"] is True
+        assert lazy.get(f"{PATH}/lineage")["pending"] is True
         lazy.post(f"{PATH}/digests")
     lineage = lazy.get(f"{PATH}/lineage")
     versions = lazy.all(f"{PATH}/digests")
-    assert lineage["owed"] is False
+    assert lineage["pending"] is False
     assert lineage["chain"] == [digest["version"] for digest in versions][::-1]
     assert [version["base"] for version in lineage["versions"]] == [None, 1, 2]
     assert [v["last_seq"] for v in lineage["versions"]] == [5, 11, 17]

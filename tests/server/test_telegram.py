@@ -28,6 +28,7 @@ from firnline.server.telegram.jobs import Claim, Place, is_ahead
 from firnline.server.telegram.webhook import BODY_BYTES_MAX, HEADER, _same
 from firnline.server.telegram.worker import FAILURES_MAX
 from firnline.store import open_store
+from firnline.store.cards import TenantCards
 from firnline.testing import ModelServer, TelegramServer, call_tool
 from support.interleave import meanwhile
 from support.live_server import running
@@ -813,10 +814,10 @@ async def take_always(store, place, *, seconds, clock):
 async def test_a_claim_is_one_holders_until_it_runs_out(url):
     now = [1_000.0]
     store = open_store(url, clock=lambda: datetime_at(now[0]))
-    place = Place("default", 42, "c")
+    place, cards = Place("default", 42, "c"), TenantCards(store, "default")
 
     async def take(seconds=10.0):
-        return await Claim.take(store, place, seconds=seconds, clock=lambda: datetime_at(now[0]))
+        return await Claim.take(cards, place, seconds=seconds, clock=lambda: datetime_at(now[0]))
 
     await store.open()
     await store.describe(Key("default", "c"))
@@ -846,9 +847,10 @@ async def test_a_claim_is_one_holders_until_it_runs_out(url):
 async def test_a_claim_of_a_wrong_clock_is_not_honored(url):
     now = [1_000.0 + 365 * 86_400]
     store, place = open_store(url), Place("default", 42, "c")
+    cards = TenantCards(store, "default")
 
     async def take():
-        return await Claim.take(store, place, seconds=10.0, clock=lambda: datetime_at(now[0]))
+        return await Claim.take(cards, place, seconds=10.0, clock=lambda: datetime_at(now[0]))
 
     await store.open()
     await store.describe(Key("default", "c"))
@@ -870,9 +872,10 @@ def test_a_job_is_postponed_for_a_bounded_time():
 @on_both
 async def test_a_claim_is_not_used_twice(url):
     store, place = open_store(url), Place("default", 42, "c")
+    cards = TenantCards(store, "default")
 
     async def take():
-        return await Claim.take(store, place, seconds=60.0, clock=utc_now)
+        return await Claim.take(cards, place, seconds=60.0, clock=utc_now)
 
     async def others():
         await (await take()).release()

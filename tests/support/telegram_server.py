@@ -52,7 +52,6 @@ class House:
         self.tenants = Tenants(store, {"embedder": None, "worker": False})
         quick = {"poll_seconds": 0.05, "backoff": Backoff(first=0.01, most=0.05)}
         self.worker = TelegramWorker(
-            store,
             bots,
             self.tenants.memory,
             model=model,

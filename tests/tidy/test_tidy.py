@@ -1,6 +1,7 @@
 """Style is a test: layers, lengths, imports, names. Raise a limit only with a reason."""
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -175,6 +176,20 @@ def test_names_say_what_a_module_is_about():
         parts = module.split(".")
         assert not BANNED_NAMES & set(parts), module
         assert not any(part.endswith(("_v2", "_v3", "_new", "_old")) for part in parts), module
+
+
+BOUND = re.compile(r"_?(\w+): Final = (-?[\d_.]+(?: ?[*-] ?[\d_.]+)*|1 << \d+)(?:  #.*)?")
+OWN_BOUNDS = {"BATCH_TEXTS_MAX"}  # each embedder's own, measured for its model
+
+
+def test_a_bound_is_in_one_place():
+    """The same name and number do not occur twice in a folder at the top of the package."""
+    places: dict[tuple[str, str, str], list[str]] = {}
+    for module, path in MODULES.items():
+        for line in path.read_text().splitlines():
+            if (found := BOUND.fullmatch(line)) and found[1] not in OWN_BOUNDS:
+                places.setdefault((_folder(module), *found.groups()), []).append(module)
+    assert {bound: where for bound, where in places.items() if len(where) > 1} == {}
 
 
 SMALL_LINES = 60

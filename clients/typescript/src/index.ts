@@ -232,7 +232,7 @@ export async function* events(
       }
     }
   } finally {
-    await reader.cancel().catch(() => undefined); // a lost body cannot be cancelled
+    await reader.cancel().catch(() => undefined); // a lost body cannot be canceled
   }
 }
 

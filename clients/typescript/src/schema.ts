@@ -221,7 +221,7 @@ export interface paths {
         put?: never;
         /**
          * Archive Conversation
-         * @description Compress old entries; they can still be read, searched and verified.
+         * @description Compress old messages; they can still be read, searched and verified.
          */
         post: operations["archive_conversation"];
         delete?: never;
@@ -241,7 +241,7 @@ export interface paths {
         put?: never;
         /**
          * Restore Conversation
-         * @description Decompress archived entries.
+         * @description Decompress archived messages.
          */
         post: operations["restore_conversation"];
         delete?: never;
@@ -1706,7 +1706,7 @@ export interface components {
             stuck: number[];
             window: components["schemas"]["Coverage"];
             /** @description Whether a digest is pending. */
-            owed: boolean;
+            pending: boolean;
             mean_milliseconds: number;
             max_milliseconds: number;
         };
@@ -1826,7 +1826,7 @@ export interface components {
             entries: number;
             tokens: number;
             /** @description Conversations with pending digests. */
-            owed: number;
+            pending: number;
             last_activity: string | null;
             /** @description Its newest conversations, newest first. */
             newest: components["schemas"]["Head"][];
@@ -2254,12 +2254,12 @@ export interface components {
             stuck: components["schemas"]["StuckDigest"][];
             failed: components["schemas"]["FailedDigest"][];
             /** @description When the oldest pending digest was due. */
-            owed_since: string | null;
+            pending_since: string | null;
             /** @description Conversations whose digests are due now. */
             due: string[];
             /** @description Conversations that are retried later. */
             waiting: string[];
-            /** @description Number of events in this process: contexts, folds, fallbacks, turns. */
+            /** @description Number of events in this process: contexts, digests (`fold`), fallbacks, turns. */
             events: {
                 [key: string]: number;
             };

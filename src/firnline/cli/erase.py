@@ -124,7 +124,9 @@ def add(command: Command) -> None:
     erase.add_argument(
         "messages", nargs="?", type=_span, metavar="SEQ|FIRST-LAST", help="only these messages"
     )
-    erase.add_argument("--older-than", type=_age, metavar="DAYS", help="only messages, e.g. 90d")
+    erase.add_argument(
+        "--older-than", type=_age, metavar="DAYS", help="only older messages, such as 90d"
+    )
     erase.add_argument("--role", choices=ROLES, help="only messages of this role")
     erase.add_argument("--project", help="with --older-than: only conversations of this project")
     erase.add_argument(

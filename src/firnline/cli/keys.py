@@ -18,8 +18,9 @@ from firnline.cli.terminal import plain, table
 from firnline.errors import InputError
 from firnline.log.message import utc_now
 from firnline.memory import DEFAULT_TENANT
-from firnline.server.keys import SCOPES, ApiKey, Keys
+from firnline.server.keys import NO_TENANT, SCOPES, ApiKey, Keys
 from firnline.store import missing_file, open_store
+from firnline.store.cards import TenantCards
 
 T = TypeVar("T")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -132,7 +133,7 @@ def _with_keys(
         store = open_store(chosen.store)
         await store.open()
         try:
-            return await work(Keys(store, secret=secret))
+            return await work(Keys(TenantCards(store, NO_TENANT), secret=secret))
         finally:
             await store.close()
 

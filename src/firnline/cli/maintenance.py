@@ -157,17 +157,19 @@ def add(command: Command) -> None:
     backup.add_argument("file")
 
     archive = command(
-        "archive", _archive, "Compress old entries; they can still be read, searched, and verified."
+        "archive",
+        _archive,
+        "Compress old messages; they stay readable, searchable, and verifiable.",
     )
     archive.add_argument("conversation")
     archive.add_argument(
         "--keep",
         type=count,
         default=1_000,
-        help="leave the newest N entries (default: %(default)s)",
+        help="leave the newest messages as they are (default: %(default)s)",
     )
 
-    restore = command("restore", _restore, "Decompress archived entries.")
+    restore = command("restore", _restore, "Decompress archived messages.")
     restore.add_argument("conversation")
 
     doctor = command("doctor", _doctor, "Check the store for damage.")

@@ -21,6 +21,7 @@ from firnline.errors import (
     StoreUnavailable,
     TooFast,
 )
+from firnline.log import limits
 from firnline.log.message import utc_now
 from firnline.models.guard import Backoff, Chance
 from firnline.models.timeouts import retry_after
@@ -34,10 +35,8 @@ except ModuleNotFoundError as error:
 T = TypeVar("T")
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
-RETRIES_MAX: Final = 10
 WAIT_MAX: Final = 60.0
 """A longer `Retry-After` is not waited for."""
-_CONNECT_SECONDS: Final = 10.0
 _FIRST_ERROR: Final = 300
 _UNSENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _NOT_DONE: Final = (StoreUnavailable, TooFast, NotReady)
@@ -73,8 +72,8 @@ class Connection:
         sleep: Sleep = asyncio.sleep,
         chance: Chance = random.random,
     ) -> None:
-        if not 0 <= retries <= RETRIES_MAX:
-            raise InputError(f"retries: must be between 0 and {RETRIES_MAX}, got {retries}")
+        if not 0 <= retries <= limits.RETRIES_MAX:
+            raise InputError(f"retries: must be between 0 and {limits.RETRIES_MAX}, got {retries}")
         self.url = _check_url(url)
         self._key = None if key is None else _check_key(key)
         self._timeout = timeout
@@ -167,7 +166,7 @@ class Connection:
             headers = {"user-agent": "firnline"}
             if self._key is not None:
                 headers["authorization"] = f"Bearer {self._key}"
-            timeout = httpx2.Timeout(self._timeout, connect=_CONNECT_SECONDS)
+            timeout = httpx2.Timeout(self._timeout, connect=limits.CONNECT_SECONDS)
             self._client = httpx2.AsyncClient(headers=headers, timeout=timeout)
         return self._client
 

@@ -7,14 +7,13 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 from firnline.client.decode import decode
 from firnline.errors import InputError, StoreTimeout
+from firnline.log import limits
 from firnline.store.files import atomic_write
 from firnline.transfer.jsonl import Manifest
-
-_PIECE: Final = 1024 * 1024
 
 
 async def save(pieces: AsyncIterator[bytes], path: Path) -> Manifest:
@@ -61,4 +60,4 @@ async def _pieces(path: Path) -> AsyncIterator[bytes]:
 
 
 def _next(file: BinaryIO) -> Any:
-    return file.read(_PIECE)
+    return file.read(limits.COPY_BYTES)

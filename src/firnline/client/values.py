@@ -65,7 +65,7 @@ class Board:
     conversations: int
     entries: int
     tokens: int
-    owed: Annotated[int, Doc("Conversations with pending digests.")]
+    pending: Annotated[int, Doc("Conversations with pending digests.")]
     last_activity: datetime | None
     newest: Annotated[tuple[Head, ...], Doc("Its newest conversations, newest first.")]
     context: Annotated[
@@ -286,7 +286,7 @@ class Lineage:
     versions: tuple[DigestVersion, ...]
     stuck: Annotated[tuple[int, ...], Doc("Versions in progress for more than five minutes.")]
     window: Coverage
-    owed: Annotated[bool, Doc("Whether a digest is pending.")]
+    pending: Annotated[bool, Doc("Whether a digest is pending.")]
     mean_milliseconds: float
     max_milliseconds: int
 
@@ -362,13 +362,13 @@ class Work:
     max_milliseconds: int
     stuck: tuple[StuckDigest, ...]
     failed: tuple[FailedDigest, ...]
-    owed_since: Annotated[datetime | None, Doc("When the oldest pending digest was due.")]
+    pending_since: Annotated[datetime | None, Doc("When the oldest pending digest was due.")]
     due: Annotated[tuple[str, ...], Doc("Conversations whose digests are due now.")]
     waiting: Annotated[tuple[str, ...], Doc("Conversations that are retried later.")]
     events: Annotated[
         dict[str, int],
         Doc(
-            "Number of events in this process: contexts, folds, fallbacks, turns.",
+            "Number of events in this process: contexts, digests (`fold`), fallbacks, turns.",
             {"append": 40, "context": 12, "fold": 2},
         ),
     ]

@@ -18,13 +18,12 @@ from importlib import resources
 from typing import Final, NamedTuple
 
 from firnline.errors import ModelRefused
+from firnline.log import limits
 from firnline.log.regex import regex
 
 VOCABULARY_SHA256: Final = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 WORD_CHARS_MAX: Final = 100
 """Characters of a word; a longer one is unknown."""
-WORDS_REMEMBERED: Final = 16_384
-"""Words whose pieces are cached: most texts use the same few thousand."""
 
 UNKNOWN: Final = 100
 START: Final = 101
@@ -53,7 +52,7 @@ class WordPiece:
         self._vocabulary = vocabulary
         self._silent = re.compile(f"[{classes['silent']}]+")
         self._runs = re.compile(f"[{classes['alone']}]|[^{classes['alone']}]+")
-        self._remembered = lru_cache(maxsize=WORDS_REMEMBERED)(self._cut)
+        self._remembered = lru_cache(maxsize=limits.WORDS_REMEMBERED)(self._cut)
 
     def pieces(self, text: str) -> Iterator[WordPieceToken]:
         """The pieces of a text in order, without the marks of its start and end."""

@@ -19,13 +19,12 @@ import apsw
 from firnline.embedding.model_thread import EMBED_CHARS_MAX, ModelThread, model_thread
 from firnline.language.stop_words import CORE, ENGLISH_SPLIT
 from firnline.language.terms import index_terms
+from firnline.log import limits
 
 NAME: Final = "words-1"
 DIMENSION: Final = 256
 BATCH_TEXTS_MAX: Final = 32
 WORD_CHARS_MAX: Final = 64
-WORDS_REMEMBERED: Final = 16_384
-"""Words whose stems and positions are cached."""
 
 _EMPTY: Final = CORE | ENGLISH_SPLIT | frozenset(("one", "us", "war", "pour"))
 """Ignored words. Stored vectors depend on them, so the set must not change: hence the four."""
@@ -68,7 +67,7 @@ class WordVectors:
 
     def __init__(self) -> None:
         self._stems = apsw.Connection(":memory:").fts5_tokenizer("porter", ["ascii"])
-        self._stem = lru_cache(maxsize=WORDS_REMEMBERED)(self._stemmed)
+        self._stem = lru_cache(maxsize=limits.WORDS_REMEMBERED)(self._stemmed)
 
     def __call__(self, text: str) -> array[float]:
         """The vector of one text."""
@@ -90,7 +89,7 @@ class WordVectors:
         return " ".join(map(str, stems))
 
 
-@lru_cache(maxsize=WORDS_REMEMBERED)
+@lru_cache(maxsize=limits.WORDS_REMEMBERED)
 def _hash_stem(stem: str) -> tuple[int, float]:
     """The position and sign of a stem; collisions cancel out on average."""
     drawn = int.from_bytes(blake2b(stem.encode(), digest_size=8).digest(), "little")

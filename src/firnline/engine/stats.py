@@ -20,7 +20,6 @@ LEAN_TOKENS: Final = 20_000
 PRICE: Final = 0.2
 """Default price in dollars per million prompt tokens; prices differ a hundredfold."""
 
-_MILLION: Final = 1_000_000
 _TICK: Final = timedelta(microseconds=1)
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
@@ -62,6 +61,11 @@ class Stats:
         )
 
 
+def cost_of(tokens: int, price: float) -> float:
+    """What these tokens cost, at a price per million."""
+    return tokens * price / 1_000_000
+
+
 def stats(
     head: Head,
     *,
@@ -91,7 +95,7 @@ def stats(
         oldest=said[0] if said else None,
         newest=said[1] if said else None,
         tokens=head.tokens,
-        **{name: Cost(tokens, tokens * price / _MILLION) for name, tokens in costs.items()},
+        **{name: Cost(tokens, cost_of(tokens, price)) for name, tokens in costs.items()},
     )
 
 

@@ -22,7 +22,7 @@ async def verify_conversation(
     """Check the conversation as it was when its head was read; see `Memory.verify`."""
     if anchor is not None and not _HASH.fullmatch(anchor):
         # Otherwise it would be reported as missing, as if the log had been rewritten.
-        raise InputError("anchor: this is no hash; expected sha256: and 64 hexadecimal digits")
+        raise InputError("anchor: not a hash; expected sha256: and 64 hexadecimal digits")
     try:
         head = await store.head(key)
     except StoreCorrupt as error:

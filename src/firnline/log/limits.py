@@ -130,6 +130,10 @@ COMMITS_PROVING: Final = 16
 """Consecutive quick commits after which a disk is trusted."""
 COMMIT_AT_ONCE_BYTES: Final = 64 * 1024
 """Bytes of messages that the caller's thread writes in one commit."""
+ANALYZE_INLINE_BYTES: Final = 100_000
+"""Bytes of messages whose words are found in the event loop; more are left to a thread."""
+COPY_BYTES: Final = 1024 * 1024
+"""Bytes of a file or stream that are copied at once."""
 READERS: Final = 4
 """Reading connections of one process."""
 CONNECTIONS: Final = 10
@@ -138,6 +142,8 @@ CONNECT_SECONDS: Final = 10.0
 """How long it may take to open a connection."""
 TRANSACTION_SECONDS: Final = 10.0
 """How long a transaction may be idle before the server ends it: others may wait for it."""
+RETRIES_MAX: Final = 10
+"""The most retries that a caller can ask of a client or a model."""
 STORE_TRIES_MAX: Final = 5
 """Attempts of a transaction that conflicts with others."""
 READ_PAGE: Final = 1_000
@@ -264,6 +270,8 @@ VECTOR_PAGE: Final = 10_000
 """Vectors read at once."""
 VECTORS_COPIED: Final = 1_000
 """Vectors copied at once into a branch; a store may have to hold them in one document."""
+WORDS_REMEMBERED: Final = 16_384
+"""Words that an embedder caches: most texts use the same few thousand."""
 VECTOR_BYTES_REMEMBERED: Final = 96 * 1024 * 1024
 """Bytes of codes cached for search by meaning."""
 

@@ -181,7 +181,7 @@ async def state(deps: ToolDeps, request: args.StateArguments) -> results.StateRe
         total=len(facts),
         next_skip=after if after < len(facts) else None,
         summary=quoter.shorten(current.conversation_summary),
-        summarised_to=reach if reach >= 0 else None,
+        summarized_to=reach if reach >= 0 else None,
     )
 
 

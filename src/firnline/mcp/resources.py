@@ -129,7 +129,7 @@ async def _digest_text(deps: ToolDeps, name: str) -> str:
     known = await derived_tools.state(deps, args.parse_arguments(args.StateArguments, fields))
     facts = "\n".join(f"- {fact}" for fact in known.facts)
     quoted = _plain_lines(known.summary)
-    summary = quoted and f"Messages 0 to {known.summarised_to}:\n\n{quoted}"
+    summary = quoted and f"Messages 0 to {known.summarized_to}:\n\n{quoted}"
     parts = [
         f"# {name}",
         f"## Important data\n\n{facts}" if facts else "",

@@ -298,12 +298,12 @@ class StateResult(BaseModel):
     total: int = Field(description="The number of facts.")
     next_skip: int | None = None
     summary: str = ""
-    summarised_to: int | None = Field(default=None, description="The last message in the summary.")
+    summarized_to: int | None = Field(default=None, description="The last message in the summary.")
 
     def __str__(self) -> str:
         nothing = f"{self.conversation}: no digest yet; read or search its messages."
         beyond = _beyond("facts", self.total)
-        summary = _indent(f"Summary up to message {self.summarised_to}:\n{self.summary}")
+        summary = _indent(f"Summary up to message {self.summarized_to}:\n{self.summary}")
         return _lines(
             *_rows(self.facts, beyond if self.total or self.summary else nothing),
             f"There are more: skip={self.next_skip}" if self.next_skip is not None else "",

@@ -11,11 +11,11 @@ from typing import Any, Final
 import anyio
 from mcp import stdio_server
 
+from firnline.log import limits
 from firnline.log.regex import regex
 from firnline.mcp.server import build
 from firnline.memory import Memory
 
-_CHUNK: Final = 1 << 20
 _HALF: Final = rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 _HALVES: Final = regex(
     rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(?!u[dD][89a-fA-F]).)|"
@@ -26,7 +26,7 @@ _HALVES: Final = regex(
 
 
 async def serve(memory: Memory, **options: Any) -> None:
-    """Respond until the input ends or this is cancelled; see `build` for the options.
+    """Respond until the input ends or this is canceled; see `build` for the options.
 
     While it runs, standard output carries only the protocol; other output goes to standard error.
     """
@@ -78,4 +78,4 @@ async def _chunk(file: int) -> bytes:
         await anyio.wait_readable(file)
     except PermissionError:  # a regular file is always readable
         await anyio.lowlevel.checkpoint()
-    return os.read(file, _CHUNK)
+    return os.read(file, limits.COPY_BYTES)

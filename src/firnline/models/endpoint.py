@@ -26,7 +26,6 @@ Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 Body: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 
-RETRIES_MAX: Final = 10
 _RETRIED: Final = frozenset({408, 409, 429})
 """Statuses below 500 after which a retry may succeed."""
 _OK: Final = 200
@@ -66,8 +65,8 @@ class ModelEndpoint:
         clock: Clock = utc_now,
         chance: Chance = random.random,
     ) -> None:
-        if not 0 <= retries <= RETRIES_MAX:
-            raise InputError(f"retries: {retries} is not between 0 and {RETRIES_MAX}")
+        if not 0 <= retries <= limits.RETRIES_MAX:
+            raise InputError(f"retries: {retries} is not between 0 and {limits.RETRIES_MAX}")
         self._url = _check_url(url)
         self._name = name
         self._api_key = api_key

@@ -20,7 +20,7 @@ from firnline.protocols import ChatModel
 from firnline.server import health, mcp_mount, page, problems, rest
 from firnline.server.auth import AuthMiddleware
 from firnline.server.drafts import Drafts
-from firnline.server.keys import Keys
+from firnline.server.keys import NO_TENANT, Keys
 from firnline.server.metrics import Metrics
 from firnline.server.middleware import RequestMiddleware, join_observers, open_tracer
 from firnline.server.proxy import routes as proxy
@@ -34,6 +34,7 @@ from firnline.server.telegram.settings import named
 from firnline.server.telegram.worker import TelegramWorker
 from firnline.server.tenants import Tenants
 from firnline.store import open_store
+from firnline.store.cards import TenantCards
 from firnline.store.scratch import remove_stale
 from firnline.strategies import strategy as strategy_named
 
@@ -100,13 +101,13 @@ def create_parts(settings: Settings) -> Parts:
         tracer=tracer,
         observer=observe,
         tenants=tenants,
-        keys=Keys(store, secret=secret),
+        keys=Keys(TenantCards(store, NO_TENANT), secret=secret),
         requests=RateLimiter(settings.requests_per_minute),
         tokens=RateLimiter(settings.tokens_per_minute),
         streams=Streams(settings.streams_max),
-        drafts=Drafts(store, tenants.memory),
+        drafts=Drafts(tenants.root, tenants.memory),
         telegram_worker=TelegramWorker(
-            store, named(settings.telegram), tenants.memory, model=tenants.model, observer=observe
+            named(settings.telegram), tenants.memory, model=tenants.model, observer=observe
         ),
         upstream=_upstream(settings.upstream, settings.upstream_key),
         anthropic=_upstream(settings.anthropic, settings.anthropic_key, "x-api-key"),

@@ -28,7 +28,7 @@ from firnline.log.wire import load_json
 from firnline.memory import Memory
 from firnline.store.rows import SEQ_MAX
 
-_NAME_SHOWN: Final = 40
+NAME_SHOWN: Final = 40
 
 
 class _StrictRequest(Request):
@@ -80,7 +80,7 @@ def _query_of(dependant: Dependant) -> list[str]:
 def _check_query(request: Request, known: Sequence[str]) -> None:
     """Reject unknown parameters: a misspelled filter would be ignored silently."""
     message = f"unknown parameter; expected {', '.join(known) or 'none'}"
-    unknown = [name[:_NAME_SHOWN] for name in request.query_params if name not in known]
+    unknown = [name[:NAME_SHOWN] for name in request.query_params if name not in known]
     if unknown:
         raise RequestValidationError(
             [{"type": "extra_forbidden", "loc": ("query", n), "msg": message} for n in unknown]

@@ -33,7 +33,6 @@ from firnline.log.entry import Appended, Card, Head
 from firnline.log.message import Message
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
-from firnline.protocols import Store
 from firnline.store.cards import DRAFT
 
 logger: Final = logging.getLogger("firnline.server")
@@ -166,11 +165,25 @@ class AnswerDraft:
         )
 
 
-class Drafts:
-    """The drafts of this process; it also recovers drafts of processes that died."""
+async def _read_parts(memory: Memory, draft_id: str) -> list[Card]:
+    """All parts of a draft, in order."""
+    found, after = list[Card](), ""
+    while page := await memory.cards.find(
+        DRAFT, prefix=f"{draft_id}/", after=after, limit=_CARDS_MAX
+    ):
+        found += page
+        after = page[-1].name
+    return found
 
-    def __init__(self, store: Store, memory_of: Callable[[str], Awaitable[Memory]]) -> None:
-        self._store, self._memory_of = store, memory_of
+
+class Drafts:
+    """The drafts of this process; it also recovers drafts of processes that died.
+
+    `memory` sees the drafts of all tenants; `memory_of` returns a tenant's own memory.
+    """
+
+    def __init__(self, memory: Memory, memory_of: Callable[[str], Awaitable[Memory]]) -> None:
+        self._memory, self._memory_of = memory, memory_of
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._live: dict[str, AnswerDraft] = {}
         self._seen: dict[str, _Sighting] = {}
@@ -215,7 +228,7 @@ class Drafts:
 
     async def recover(self) -> int:
         """Move drafts of dead processes to the log; returns how many."""
-        found = await self._store.cards(DRAFT, limit=_CARDS_MAX)
+        found = await self._memory.cards.find(DRAFT, all_tenants=True, limit=_CARDS_MAX)
         ids = set(map(_id, found))
         self._seen = {each: seen for each, seen in self._seen.items() if each in ids}
         recovered = 0
@@ -223,19 +236,10 @@ class Drafts:
             cards = list(group)
             if draft_id not in self._live and self._is_abandoned(cards):
                 # Read again: the process may have written more before it died.
-                recovered += await self._finish(
-                    tenant, draft_id, await self._read_parts(tenant, draft_id)
-                )
+                memory = await self._memory_of(tenant)
+                parts = await _read_parts(memory, draft_id)
+                recovered += await self._finish(memory, draft_id, parts)
         return recovered
-
-    async def _read_parts(self, tenant: str, draft_id: str) -> list[Card]:
-        """All parts of a draft, in order."""
-        found: list[Card] = []
-        query: dict[str, Any] = {"tenant": tenant, "prefix": f"{draft_id}/", "limit": _CARDS_MAX}
-        while page := await self._store.cards(DRAFT, **query):
-            found += page
-            query["after"] = page[-1].name
-        return found
 
     async def _watch(self) -> None:
         while True:
@@ -273,7 +277,7 @@ class Drafts:
             return False
         return False
 
-    async def _finish(self, tenant: str, draft_id: str, cards: Sequence[Card]) -> bool:
+    async def _finish(self, memory: Memory, draft_id: str, cards: Sequence[Card]) -> bool:
         """Move a draft to the log; False if it is still in use, or gone."""
         if not cards or not self._is_abandoned(cards):
             return False
@@ -283,7 +287,6 @@ class Drafts:
         question = QuestionRef(header.get("question", -1), header.get("hash", ""))
         # Without a header, its conversation was erased together with its first part.
         if text and header and conversation is not None:
-            memory = await self._memory_of(tenant)
             target = await _fix_target(memory, draft_id, conversation)
             if target != conversation:  # a branch: its entries have other hashes
                 question = QuestionRef(question.seq)
@@ -294,7 +297,7 @@ class Drafts:
                         await store_answer(memory, target, question, message, key)
                 except ConflictError:
                     logger.info("draft: another process has stored the answer")
-        await self._store.drop_cards(DRAFT, tenant, prefix=f"{draft_id}/")
+        await memory.cards.drop(DRAFT, prefix=f"{draft_id}/")
         return True
 
 

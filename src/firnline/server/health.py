@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from firnline.errors import FirnlineError, StoreUnavailable
-from firnline.log.entry import Key
 from firnline.server.auth import Administering, parts_of
-from firnline.server.metrics import CONTENT_TYPE
+from firnline.server.metrics import CONTENT_TYPE, WAIT_SECONDS
 
 router = APIRouter(include_in_schema=False)
-
-_WAIT_SECONDS: Final = 2.0  # other calls wait longer for a database to restart
 
 
 @router.get("/livez")
@@ -32,8 +29,8 @@ async def readyz(request: Request, response: Response) -> dict[str, Any]:
         store = "not open"
     else:
         try:
-            async with asyncio.timeout(_WAIT_SECONDS):
-                await parts.tenants.store.head(Key("", "readyz"))
+            async with asyncio.timeout(WAIT_SECONDS):
+                await parts.tenants.root.head("readyz")
         except TimeoutError:
             store = StoreUnavailable().code
         except FirnlineError as error:
@@ -47,5 +44,5 @@ async def readyz(request: Request, response: Response) -> dict[str, Any]:
 async def metrics(request: Request, memory: Administering) -> Response:  # noqa: ARG001 - of all tenants
     """Metrics in Prometheus' format."""
     parts = parts_of(request)
-    await parts.metrics.refresh(parts.tenants.store)
+    await parts.metrics.refresh(parts.tenants.root)
     return Response(parts.metrics.render(), media_type=CONTENT_TYPE)

@@ -18,21 +18,22 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from firnline.errors import InputError, StoreCorrupt
+from firnline.log import limits
 from firnline.log.entry import Card
 from firnline.log.message import format_time, parse_time, utc_now
 from firnline.log.text import clean_name, clean_text
 from firnline.log.wire import parse_unique
-from firnline.protocols import Clock, Store
+from firnline.protocols import Clock
+from firnline.store.cards import TenantCards
 
 PREFIX: Final = "fl"
 SCOPES: Final = ("read", "write", "admin")
 _INCLUDED: Final = {"read": {"read"}, "write": {"read", "write"}, "admin": set(SCOPES)}
 _KIND: Final = "key"
 _REVOKED: Final = "key-revoked"
-_NO_TENANT: Final = ""  # keys are read before the tenant is known
+NO_TENANT: Final = ""  # keys are read before the tenant is known
 _ID_BYTES: Final = 8
 _SECRET_BYTES: Final = 32
-_PAGE: Final = 1_000
 _CACHE_SECONDS: Final = 1.0  # a revoked key is rejected at most this much later
 _CACHE_MAX: Final = 10_000
 _NAME_CHARS_MAX: Final = 100
@@ -69,15 +70,15 @@ class Grant:
 
 
 class Keys:
-    """The keys in a store.
+    """The keys among the cards of no tenant (`NO_TENANT`).
 
     `secret` is the key of the HMAC; by default, one is created and stored in the store itself.
     """
 
     def __init__(
-        self, store: Store, *, secret: bytes | None = None, clock: Clock = utc_now
+        self, cards: TenantCards, *, secret: bytes | None = None, clock: Clock = utc_now
     ) -> None:
-        self._store, self._secret, self._clock = store, secret, clock
+        self._cards, self._secret, self._clock = cards, secret, clock
         self._cache: dict[str, tuple[float, ApiKey | None]] = {}
 
     async def create(
@@ -107,7 +108,7 @@ class Keys:
             expires_at=None if expires_in is None else now + expires_in,
             digest=await self._digest(secret),
         )
-        await self._store.put_cards([_card(key)])
+        await self._cards.put(_card(key))
         return key, f"{PREFIX}_{key.id}_{secret}"
 
     async def check(self, token: str) -> Grant | None:
@@ -127,7 +128,7 @@ class Keys:
         """All keys, or those of a tenant, including revoked ones; oldest first."""
         found: list[ApiKey] = []
         after = ""
-        while page := await self._store.cards(_KIND, tenant=_NO_TENANT, after=after, limit=_PAGE):
+        while page := await self._cards.find(_KIND, after=after, limit=limits.PAGE_MAX):
             found += await self._read(page)
             after = page[-1].name
         chosen = [key for key in found if tenant is None or key.tenant == tenant]
@@ -155,19 +156,19 @@ class Keys:
         return made
 
     async def _key(self, key_id: str) -> ApiKey:
-        found = await self._store.cards(_KIND, tenant=_NO_TENANT, names=[key_id])
+        found = await self._cards.find(_KIND, names=[key_id])
         if not found:
             raise InputError(f"there is no key {key_id!r}; run `firnline keys list`")
         return (await self._read(found))[0]
 
     async def _save(self, key: ApiKey, *more: Card) -> None:
-        await self._store.put_cards([_card(key), *more])
+        await self._cards.put(_card(key), *more)
         self._cache.pop(key.id, None)
 
     async def _read(self, cards: Sequence[Card]) -> list[ApiKey]:
         """The keys in cards; a revocation mark overrides the card of the key."""
         names = [card.name for card in cards]
-        marks = await self._store.cards(_REVOKED, tenant=_NO_TENANT, names=names, limit=len(names))
+        marks = await self._cards.find(_REVOKED, names=names, limit=len(names))
         ended = {key.id: key.revoked_at for key in map(_from_card, marks)}
         keys = map(_from_card, cards)
         return [replace(key, revoked_at=key.revoked_at or ended.get(key.id)) for key in keys]
@@ -180,7 +181,7 @@ class Keys:
             return cached[1]
         if len(key_id) != 2 * _ID_BYTES:
             return None
-        found = await self._store.cards(_KIND, tenant=_NO_TENANT, names=[key_id])
+        found = await self._cards.find(_KIND, names=[key_id])
         key = (await self._read(found))[0] if found else None
         if len(self._cache) >= _CACHE_MAX:
             self._cache.clear()
@@ -189,9 +190,9 @@ class Keys:
 
     async def _digest(self, secret: str) -> str:
         if self._secret is None:
-            made = Card(tenant=_NO_TENANT, kind="secret", name=_KIND, body=secrets.token_bytes(32))
-            await self._store.put_cards([made], absent=True)
-            found = await self._store.cards("secret", tenant=_NO_TENANT, names=[_KIND])
+            made = Card(tenant=NO_TENANT, kind="secret", name=_KIND, body=secrets.token_bytes(32))
+            await self._cards.put(made, absent=True)
+            found = await self._cards.find("secret", names=[_KIND])
             self._secret = found[0].body
         return hmac.new(self._secret, secret.encode(errors="replace"), hashlib.sha256).hexdigest()
 
@@ -204,7 +205,7 @@ _TIMES: Final = ("created_at", "expires_at", "revoked_at")
 def _card(key: ApiKey) -> Card:
     fields: dict[str, Any] = asdict(key)
     fields |= {name: fields[name] and format_time(fields[name]) for name in _TIMES}
-    return Card(tenant=_NO_TENANT, kind=_KIND, name=key.id, body=json.dumps(fields).encode())
+    return Card(tenant=NO_TENANT, kind=_KIND, name=key.id, body=json.dumps(fields).encode())
 
 
 def _from_card(card: Card) -> ApiKey:

@@ -24,10 +24,10 @@ from prometheus_client import (
 )
 
 from firnline import __version__
-from firnline.engine.digest_history import STUCK_AFTER
 from firnline.errors import StoreError, outline
 from firnline.log.message import utc_now
-from firnline.protocols import Clock, Event, Pending, Store
+from firnline.memory import Memory
+from firnline.protocols import Clock, Event, Pending
 
 logger: Final = logging.getLogger("firnline.server")
 
@@ -37,8 +37,8 @@ LABELS_MAX: Final = 100
 OTHER: Final = "other"
 
 _FRESH_SECONDS: Final = 5.0
-_WAIT_SECONDS: Final = 2.0
-_DRAFT: Final = "draft"
+WAIT_SECONDS: Final = 2.0
+"""How long a probe waits for the store; other calls wait longer for it to restart."""
 _MILLI: Final = 1e-3
 _BUCKETS: Final = (
     *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
@@ -163,8 +163,8 @@ class Metrics:
         self._gauges.streams.set_function(streams)
         self._gauges.drafts.set_function(drafts)
 
-    async def refresh(self, store: Store) -> None:
-        """Read values from the store, unless that was done a moment ago.
+    async def refresh(self, memory: Memory) -> None:
+        """Read values from the store, of all tenants, unless that was done a moment ago.
 
         If the store does not respond, the values stay as they are and ``firnline_store_up`` is 0.
         """
@@ -173,8 +173,8 @@ class Metrics:
                 return
             now = self._clock()
             try:
-                async with asyncio.timeout(_WAIT_SECONDS):
-                    found = await store.pending(now, stuck_before=now - STUCK_AFTER, cards=_DRAFT)
+                async with asyncio.timeout(WAIT_SECONDS):
+                    found = await memory.pending(all_tenants=True)
             except (StoreError, TimeoutError) as error:
                 logger.warning("store: cannot read what is pending: %s", outline(error))
                 self._gauges.up.set(0)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -38,7 +39,6 @@ ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_EN
 DISABLED: Final = "OTEL_SDK_DISABLED"
 _VALID_ID: Final = regex(r"[A-Za-z0-9._-]{1,64}")
 _QUIET: Final = frozenset({"/livez", "/readyz", "/metrics"})
-_FAILED: Final = 500
 _GONE: Final = 499  # as in nginx: the client closed the request
 
 
@@ -99,7 +99,7 @@ class RequestMiddleware:
             fields["cut"] = True
         if response.error:
             fields["error"] = response.error
-        quiet = place in _QUIET and response.status < _FAILED
+        quiet = place in _QUIET and response.status < HTTPStatus.INTERNAL_SERVER_ERROR
         level = logging.DEBUG if quiet else logging.INFO
         line = "%s %s %d %s ms"
         logger.log(level, line, method, place, response.status, ms, extra={"fields": fields})
@@ -111,7 +111,9 @@ class _ResponseInfo:
 
     id: str
     started: float = field(default_factory=time.perf_counter)
-    status: int = _FAILED  # what the server sends if the application sends nothing
+    status: int = (
+        HTTPStatus.INTERNAL_SERVER_ERROR
+    )  # what the server sends if the application sends nothing
     error: str = ""
     begun: bool = False
     whole: bool = False

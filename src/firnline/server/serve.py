@@ -21,11 +21,12 @@ from firnline.log.message import utc_now
 from firnline.memory import DEFAULT_TENANT
 from firnline.server import connections, logs
 from firnline.server.app import create_app
-from firnline.server.keys import Keys
+from firnline.server.keys import NO_TENANT, Keys
 from firnline.server.sample import CONVERSATION, add_sample
 from firnline.server.settings import Settings
 from firnline.server.state import Parts
 from firnline.store import open_store, redact_url
+from firnline.store.cards import TenantCards
 
 _DRAIN_DELAY_SECONDS: Final = 2.0
 _BACKLOG: Final = 2_048
@@ -121,7 +122,7 @@ async def check(settings: Settings) -> None:
     store = open_store(settings.store)
     try:
         await store.open()
-        keys = [] if open_to_all else await Keys(store).all()
+        keys = [] if open_to_all else await Keys(TenantCards(store, NO_TENANT)).all()
     except StoreUnavailable:
         if open_to_all:
             return

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from weakref import WeakSet
 
 from firnline.engine.options import MemoryOptions
-from firnline.memory import Memory
+from firnline.memory import DEFAULT_TENANT, Memory
 from firnline.protocols import ChatModel, Store
 
 OPEN_MAX: Final = 100
@@ -17,7 +17,10 @@ OPEN_MAX: Final = 100
 
 
 class Tenants:
-    """Memories that share a store and a model. `start` opens it, `close` closes everything."""
+    """Memories that share a store and a model. `start` opens it, `close` closes everything.
+
+    `root` is the memory for work of all tenants.
+    """
 
     def __init__(
         self, store: Store, options: MemoryOptions, model: ChatModel | None = None
@@ -26,14 +29,18 @@ class Tenants:
         self._options = options
         self._open: OrderedDict[str, Memory] = OrderedDict()
         self._evicted: WeakSet[Memory] = WeakSet()
-        self._all_tenants = self._create("default")  # now, so that invalid options fail early
+        self.root = self._create(DEFAULT_TENANT)  # now, so that invalid options fail early
         self._worker_task: asyncio.Task[int] | None = None
+
+    async def open(self) -> None:
+        """Open the store."""
+        await self.store.open()
 
     async def start(self) -> None:
         """Open the store, and create pending digests of all tenants if a worker may run here."""
-        await self.store.open()
+        await self.open()
         if self._options.get("worker", True):
-            self._worker_task = asyncio.create_task(self._all_tenants.work(all_tenants=True))
+            self._worker_task = asyncio.create_task(self.root.work(all_tenants=True))
 
     async def close(self) -> None:
         """Close the memories, then the store; unfinished digests stay pending."""
@@ -42,7 +49,7 @@ class Tenants:
             with suppress(asyncio.CancelledError):
                 await self._worker_task
         try:
-            for memory in [*self._open.values(), *self._evicted, self._all_tenants]:
+            for memory in [*self._open.values(), *self._evicted, self.root]:
                 await memory.close()
         finally:
             self._open.clear()

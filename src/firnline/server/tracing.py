@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from http import HTTPStatus
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from firnline.protocols import Event
@@ -41,7 +42,6 @@ _PROVIDERS: Final = {
     "mistral_ai": ("mistral",),
     "deepseek": ("deepseek",),
 }
-_FAILED: Final = 500
 
 
 class SpanInfo(NamedTuple):
@@ -149,7 +149,7 @@ def describe_response(
         attributes["http.route"] = route
     if tenant is not None:
         attributes["gen_ai.memory.store.id"] = tenant
-    error = error or (str(status) if status >= _FAILED else "")
+    error = error or (str(status) if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "")
     if error:
         attributes["error.type"] = error
     return SpanInfo(f"{method} {route}" if route else method, False, attributes, error)

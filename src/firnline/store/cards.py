@@ -58,9 +58,12 @@ class TenantCards:
         found = await self.find(kind, names=[name])
         return found[0] if found else None
 
-    async def find(self, kind: str, **which: Unpack[CardFilters]) -> list[Card]:
-        """Cards of a kind by name; see `Store.cards`."""
-        return await self._store.cards(kind, tenant=self._tenant, **which)
+    async def find(
+        self, kind: str, *, all_tenants: bool = False, **which: Unpack[CardFilters]
+    ) -> list[Card]:
+        """Cards of a kind by name; see `Store.cards`. `all_tenants`: for the server's own work."""
+        tenant = None if all_tenants else self._tenant
+        return await self._store.cards(kind, tenant=tenant, **which)
 
     async def put(self, *cards: Card, absent: bool = False) -> int:
         """Write cards in one transaction; returns the number written. See `Store.put_cards`."""

@@ -18,7 +18,6 @@ from firnline.log import limits
 from firnline.log.regex import regex
 from firnline.store.scratch import delete_if_unlocked, try_lock
 
-_PIECE: Final = 1024 * 1024
 _PARTIAL: Final = regex(r"firnline-[0-9a-f]{12}\.partial")
 _JOURNALS: Final = ("journal", "wal", "shm")  # of SQLite, next to a database
 _LOCKED: Final = sys.platform == "linux"
@@ -64,13 +63,13 @@ def copy_stream(source: BinaryIO, target: Path, name: str, start: bytes = b"") -
     if _is_device(number):
         raise InputError(f"{name} is a device, not a file")
     with target.open("wb") as file:
-        piece = start or source.read(_PIECE)
+        piece = start or source.read(limits.COPY_BYTES)
         while piece:
             copied += len(piece)
             if copied > limits.INPUT_BYTES_MAX:
                 raise InputError(f"{name}: the limit is {limits.INPUT_BYTES_MAX:,} bytes")
             file.write(piece)
-            piece = source.read(_PIECE)
+            piece = source.read(limits.COPY_BYTES)
 
 
 def copy_pipe(path: Path, target: Path) -> None:
@@ -98,7 +97,7 @@ def _first_bytes(number: int, path: Path) -> bytes:
     deadline = time.monotonic() + limits.PIPE_SECONDS
     while time.monotonic() < deadline:
         try:
-            if first := os.read(number, _PIECE):
+            if first := os.read(number, limits.COPY_BYTES):
                 return first
         except BlockingIOError:
             return b""

@@ -33,8 +33,27 @@ from firnline.store.seals import (
 
 SEQ_MAX: Final = (1 << limits.SEQ_BITS) - 1
 
+NO_TOPIC: Final = -1
+"""The stored number of digests that belong to no topic."""
+
+USUAL_WORDS: Final = 30.0
+"""Words of a typical entry, including speaker and date: the length that ranks as average."""
+
+_TOKENS_EACH: Final = 16  # few messages are shorter
+_NEWEST_MIN: Final = 32
+
+SEGMENTS_AT_ONCE: Final = 8
+"""Segments read at once."""
+TERMS_PER_ROW: Final = 50_000
+"""Terms of an entry in one row of the word index; a tsvector holds a megabyte."""
+
 ARCHIVE_BATCH: Final = 8 * limits.SEGMENT_ENTRIES_MAX
 """Entries compressed per read of the store."""
+
+
+def newest_limit(tokens: int) -> int:
+    """How many entries to read at once to find the newest ones that fit into `tokens`."""
+    return min(max(tokens // _TOKENS_EACH, 0) + _NEWEST_MIN, limits.READ_PAGE)
 
 
 class ConversationRow(NamedTuple):

@@ -182,7 +182,7 @@ class ChunkChecker:
         _check_logprobs(fields)
         index = _check_number(_filled(fields, "index", 0), "choice.index")
         if index > len(self._calls):
-            raise malformed("a choice comes before the one in front of it")
+            raise malformed("the choices are not in the order of their index")
         count = self._calls.setdefault(index, 0)
         if fields.get("delta") is None:  # an endpoint that does not stream
             fields["delta"] = fields.pop("message", None) or {}
@@ -192,7 +192,7 @@ class ChunkChecker:
             piece = _check_call(call, whole=False)
             at = _check_number(_filled(piece, "index", 0), "call.index")
             if at > count:
-                raise malformed("a call comes before the one in front of it")
+                raise malformed("the calls are not in the order of their index")
             if at == count:
                 _check_call(piece, whole=True)
                 _filled(piece, "type", "function")

@@ -38,7 +38,6 @@ ANSWER_SECONDS: Final = 600.0
 """How long the endpoint may be silent."""
 FIRST_EVENT_SECONDS: Final = 5.0
 """How long a response waits for the first event of its answer, before it sends its headers."""
-CONNECT_SECONDS: Final = 10.0
 KEEPALIVE_CONNECTIONS: Final = 100
 """Idle connections to an endpoint. Open ones are not limited here: the server limits streams."""
 LIST_SECONDS: Final = 10.0

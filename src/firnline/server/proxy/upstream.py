@@ -12,6 +12,7 @@ from typing import Final, Protocol
 import httpx2
 
 from firnline.errors import ModelError, ModelTimeout
+from firnline.log.limits import CONNECT_SECONDS
 from firnline.log.regex import regex
 from firnline.models.events import read_events
 from firnline.server.proxy import limits
@@ -72,7 +73,7 @@ class Upstream:
         self._url, self._key, self._key_header = url, key, key_header
         self.listed = ListedWindows(self._list_models)
         self._client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(limits.ANSWER_SECONDS, connect=limits.CONNECT_SECONDS),
+            timeout=httpx2.Timeout(limits.ANSWER_SECONDS, connect=CONNECT_SECONDS),
             limits=httpx2.Limits(
                 max_connections=None, max_keepalive_connections=limits.KEEPALIVE_CONNECTIONS
             ),

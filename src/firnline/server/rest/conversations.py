@@ -124,14 +124,14 @@ async def verify_conversation(
 async def archive_conversation(
     memory: Writing, conversation: Conversation, body: ArchiveRequest | None = None
 ) -> Response:
-    """Compress old entries; they can still be read, searched and verified."""
+    """Compress old messages; they can still be read, searched and verified."""
     done = await memory.archive(conversation, keep=body.keep if body else _KEEP_DEFAULT)
     return json_response(responses.plain(done))
 
 
 @routes.post(f"{CONVERSATION}/restore", response_model=schemas.Restored, responses=MISSING)
 async def restore_conversation(memory: Writing, conversation: Conversation) -> Response:
-    """Decompress archived entries."""
+    """Decompress archived messages."""
     await require_head(memory, conversation)
     return json_response({"entries": await memory.restore(conversation)})
 

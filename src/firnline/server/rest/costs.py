@@ -22,7 +22,6 @@ routes = router("numbers")
 
 _TURNS_MAX: Final = 5_000  # each record has to be decompressed
 _POINTS: Final = 100
-_MILLION: Final = 1_000_000
 
 
 class _PromptSize(NamedTuple):
@@ -46,8 +45,8 @@ async def get_costs(request: Request, memory: Reading, price: Price = stats.PRIC
         "sent": sent,
         "whole": whole,
         "price": price,
-        "spent": sent * price / _MILLION,
-        "saved": (whole - sent) * price / _MILLION,
+        "spent": stats.cost_of(sent, price),
+        "saved": stats.cost_of(whole - sent, price),
         "complete": complete,
         "data": [_point(part) for part in split(found, _POINTS)],
     }

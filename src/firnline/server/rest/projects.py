@@ -101,7 +101,7 @@ async def _board(memory: Memory, project: Project, pending: set[str]) -> dict[st
         "conversations": count,
         "entries": entries,
         "tokens": tokens,
-        "owed": due,
+        "pending": due,
         "last_activity": listed[0]["updated_at"] if listed else None,
         "newest": listed,
         "context": None,

@@ -89,7 +89,7 @@ async def get_lineage(request: Request, memory: Reading, conversation: Conversat
         "versions": [responses.fill(schemas.DigestVersion, one) for one in lineage.digests],
         "stuck": [digest.version for digest in lineage.stuck],
         "window": await _coverage(memory, head),
-        "owed": conversation in await list_pending(memory),
+        "pending": conversation in await list_pending(memory),
         "mean_milliseconds": lineage.mean_milliseconds,
         "max_milliseconds": lineage.max_milliseconds,
     }
@@ -130,7 +130,7 @@ async def get_work(request: Request, memory: Reading) -> Response:
     due = await list_pending(memory, utc_now())
     waiting = [name for name in await list_pending(memory) if name not in set(due)]
     lists = {
-        "owed_since": responses.plain((await memory.pending()).oldest),
+        "pending_since": responses.plain((await memory.pending()).oldest),
         "due": due[:_LISTED],
         "waiting": waiting[:_LISTED],
     }

@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 
 from firnline.client.paths import PREFIX
 from firnline.errors import InputError, NotFound, WrongType
+from firnline.log import limits
 from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing, parts_of
 from firnline.server.bodies import etag_response, json_response, require_head
@@ -38,7 +39,6 @@ raw_routes = APIRouter(tags=["transfer"], generate_unique_id_function=operation_
 
 JSON_LINES: Final = "application/jsonl"
 _IMPORT_TYPES: Final = frozenset({JSON_LINES, "application/x-ndjson", "application/octet-stream"})
-_PIECE: Final = 1024 * 1024
 _EXAMPLE: Final = '{"firnline":1,"tenant":"default"}\n{"conversation":"c","entries":1,...}\n...\n'
 _LINES: Final[Responses] = {
     200: {
@@ -174,7 +174,7 @@ async def _receive(request: Request, job: BackgroundJob, name: str) -> Path:
     with path.open("wb") as file:
         async for piece in request.stream():
             buffer += piece
-            if len(buffer) >= _PIECE:
+            if len(buffer) >= limits.COPY_BYTES:
                 await asyncio.to_thread(file.write, bytes(buffer))
                 buffer.clear()
         await asyncio.to_thread(file.write, bytes(buffer))
@@ -248,8 +248,8 @@ async def get_job_file(request: Request, memory: Reading, job: JobId) -> Respons
 
 
 async def _read_file(job: BackgroundJob, size: int) -> AsyncIterator[bytes]:
-    for at in range(0, size, _PIECE):
-        yield await asyncio.to_thread(job.piece, at, _PIECE)
+    for at in range(0, size, limits.COPY_BYTES):
+        yield await asyncio.to_thread(job.piece, at, limits.COPY_BYTES)
 
 
 def _attachment(name: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from firnline.errors import InputError
 from firnline.log.message import parse_time
+from firnline.server.bodies import NAME_SHOWN
 
 BUDGET_HELP: Final = (
     'a budget must be a number of tokens, a model\'s name such as "gpt-4o",'
@@ -25,7 +26,6 @@ BUDGET_HELP: Final = (
 )
 
 _UNKNOWN_MAX: Final = 20
-_NAME_SHOWN: Final = 40
 
 
 class RequestBody(BaseModel):
@@ -55,7 +55,7 @@ def _check_fields(given: Any, known: Collection[str]) -> Any:
     """Report many unknown fields as one error."""
     if not isinstance(given, dict) or len(given) <= len(known) + _UNKNOWN_MAX:
         return given
-    unknown = [name[:_NAME_SHOWN] for name in islice(given, len(known) + _UNKNOWN_MAX)]
+    unknown = [name[:NAME_SHOWN] for name in islice(given, len(known) + _UNKNOWN_MAX)]
     unknown = [name for name in unknown if name not in known][:_UNKNOWN_MAX]
     facts = {"number": f"{len(given):,}", "names": ", ".join(unknown)}
     text = "{number} fields, most of them unknown, such as {names}; remove them"

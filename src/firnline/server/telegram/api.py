@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from http import HTTPStatus
 from typing import Any, ClassVar, Final
 
 import httpx2
@@ -17,8 +18,6 @@ from firnline.log.regex import regex
 
 _TOKEN: Final = regex(r"(/bot\d+):[^/\s\"']+")
 _SECONDS: Final = 30.0
-_FORBIDDEN: Final = 403
-_BAD_REQUEST: Final = 400
 
 
 class TelegramError(FirnlineError):
@@ -34,7 +33,7 @@ class TelegramError(FirnlineError):
     @property
     def final(self) -> bool:
         """Whether a retry cannot help: the bot is blocked, or the request is invalid."""
-        return self.context.get("code") in (_BAD_REQUEST, _FORBIDDEN)
+        return self.context.get("code") in (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN)
 
 
 class Api:

@@ -17,7 +17,8 @@ from firnline.errors import ConflictError, StoreCorrupt
 from firnline.log import limits
 from firnline.log.entry import Card
 from firnline.log.wire import parse_unique
-from firnline.protocols import Clock, Store
+from firnline.protocols import Clock
+from firnline.store.cards import TenantCards
 
 JOB: Final = "telegram"
 DELIVERY: Final = "telegram-sent"
@@ -25,8 +26,6 @@ CLAIM: Final = "telegram-claim"
 EDIT: Final = "telegram-edit"
 MOVED: Final = "telegram-moved"
 REFUSED: Final = "telegram-refused"
-
-_PAGE: Final = 1_000
 
 
 class Place(NamedTuple):
@@ -105,19 +104,19 @@ def is_ahead(at: float, clock: Clock, most: float) -> bool:
     return 0 < at - clock().timestamp() <= most
 
 
-async def jobs_of(store: Store, tenant: str, prefix: str) -> list[Job]:
+async def jobs_of(cards: TenantCards, prefix: str) -> list[Job]:
     """The jobs whose names begin with `prefix`, of a bot or a chat; each chat's oldest first."""
     found, after = list[Job](), ""
-    while page := await store.cards(JOB, tenant=tenant, prefix=prefix, after=after, limit=_PAGE):
+    while page := await cards.find(JOB, prefix=prefix, after=after, limit=limits.PAGE_MAX):
         found += map(Job.of, page)
         after = page[-1].name
     return found
 
 
-async def drop_jobs(store: Store, place: Place, seqs: set[int]) -> None:
+async def drop_jobs(cards: TenantCards, place: Place, seqs: set[int]) -> None:
     """Delete the jobs of these messages."""
     names = [place.card(JOB, seq, {}).name for seq in seqs]
-    await store.drop_cards(JOB, place.tenant, names=names)
+    await cards.drop(JOB, names=names)
 
 
 # -- deliveries -------------------------------------------------------------------------------
@@ -132,17 +131,16 @@ class Delivery:
     message_ids: tuple[int, ...] = ()
     error: str = ""
 
-    async def save(self, store: Store) -> None:
+    async def save(self, cards: TenantCards) -> None:
         """Store it."""
         body = {"message_ids": self.message_ids, "error": self.error}
-        await store.put_cards([self.place.card(DELIVERY, self.seq, body)])
+        await cards.put(self.place.card(DELIVERY, self.seq, body))
 
 
-async def delivery_of(store: Store, place: Place, seq: int) -> Delivery:
+async def delivery_of(cards: TenantCards, place: Place, seq: int) -> Delivery:
     """How far the answer at `seq` has been sent."""
-    name = place.card(DELIVERY, seq, {}).name
-    found = await store.cards(DELIVERY, tenant=place.tenant, names=[name])
-    fields = _body(found[0]) if found else {}
+    found = await cards.get(DELIVERY, place.card(DELIVERY, seq, {}).name)
+    fields = _body(found) if found else {}
     return Delivery(place, seq, tuple(fields.get("message_ids", ())), fields.get("error", ""))
 
 
@@ -154,30 +152,30 @@ class Claim:
 
     Claims are numbered. When the newest claim has expired, processes try to write the next number,
     and only one succeeds; a claim that was taken over is never the newest again. The only
-    requirement on the store is that it can write a card if it is absent.
+    requirement on the cards is that one can be written if it is absent.
     """
 
     def __init__(
-        self, store: Store, clock: Clock, seconds: float, place: Place, number: int
+        self, cards: TenantCards, clock: Clock, seconds: float, place: Place, number: int
     ) -> None:
-        self._store, self._clock, self._seconds = store, clock, seconds
+        self._cards, self._clock, self._seconds = cards, clock, seconds
         self._place, self._number = place, number
         self._ends = 0.0
 
     @classmethod
     async def take(
-        cls, store: Store, place: Place, *, seconds: float, clock: Clock
+        cls, cards: TenantCards, place: Place, *, seconds: float, clock: Clock
     ) -> Claim | None:
         """Acquire the claim; None while another process holds it."""
-        older = await _claims(store, place)
+        older = await _claims(cards, place)
         if older and is_ahead(_body(older[-1])["until"], clock, limits.LEASE_SECONDS_MAX):
             return None
         last = _number(older[-1], place) if older else 0
-        claim = cls(store, clock, seconds, place, last + 1)
+        claim = cls(cards, clock, seconds, place, last + 1)
         if not await claim._write(seconds, absent=True) or not await claim._is_newest():
             return None  # another process took this number first, and may have released it since
         if older:
-            await store.drop_cards(CLAIM, place.tenant, names=[card.name for card in older])
+            await cards.drop(CLAIM, names=[card.name for card in older])
         return claim
 
     @property
@@ -191,7 +189,7 @@ class Claim:
             raise ConflictError(f"{self._place.conversation}: another process claimed the chat")
 
     async def _is_newest(self) -> bool:
-        newest = await _claims(self._store, self._place)
+        newest = await _claims(self._cards, self._place)
         return bool(newest) and _number(newest[-1], self._place) == self._number
 
     async def release(self) -> None:
@@ -202,7 +200,7 @@ class Claim:
     async def _write(self, seconds: float, *, absent: bool = False) -> bool:
         ends, until = time.monotonic() + seconds, self._clock().timestamp() + seconds
         card = self._place.card(CLAIM, self._number, {"until": until})
-        written = bool(await self._store.put_cards([card], absent=absent))
+        written = bool(await self._cards.put(card, absent=absent))
         if written:
             self._ends = ends
         return written
@@ -212,8 +210,8 @@ def _number(card: Card, place: Place) -> int:
     return int(card.name.removeprefix(place.prefix))
 
 
-async def _claims(store: Store, place: Place) -> list[Card]:
-    return await store.cards(CLAIM, tenant=place.tenant, prefix=place.prefix, limit=_PAGE)
+async def _claims(cards: TenantCards, place: Place) -> list[Card]:
+    return await cards.find(CLAIM, prefix=place.prefix, limit=limits.PAGE_MAX)
 
 
 def _body(card: Card) -> dict[str, Any]:

@@ -63,7 +63,7 @@ async def _called(bot: BotSettings, method: str, **parameters: Any) -> Any:
 async def answer(config: str | None, *, once: bool) -> int:
     """Run the worker for all bots until canceled, or once; returns the number of answers."""
     parts = create_parts(settings.load(config))
-    await parts.tenants.store.open()
+    await parts.tenants.open()
     try:
         if once:
             return await parts.telegram_worker.once()

@@ -26,7 +26,7 @@ from firnline.log.message import utc_now
 from firnline.memory import Memory
 from firnline.models.guard import Backoff
 from firnline.models.model_like import ModelLike, as_model
-from firnline.protocols import Clock, Event, Observer, Store
+from firnline.protocols import Clock, Event, Observer
 from firnline.server.offline_model import OfflineModel
 from firnline.server.telegram.answer import (
     Asking,
@@ -49,6 +49,7 @@ from firnline.server.telegram.jobs import (
 )
 from firnline.server.telegram.settings import BotSettings, checked
 from firnline.server.telegram.split import parts_of
+from firnline.store.cards import TenantCards
 
 logger: Final = logging.getLogger("firnline.telegram")
 
@@ -65,14 +66,13 @@ _TYPING_SECONDS: Final = 4.5  # Telegram shows it for five seconds
 class TelegramWorker(BackgroundTask):
     """Answers in the chats of these bots.
 
-    `memory_of` returns the memory of a tenant, on `store`. `model` answers; without one, matching
+    `memory_of` returns the memory of a tenant. `model` answers; without one, matching
     messages of the conversation are quoted. `lease_seconds` is how long a chat waits for a worker
     that died, `answer_seconds` how long one answer may take.
     """
 
     def __init__(  # noqa: PLR0913 - all by name, most for tests
         self,
-        store: Store,
         bots: Sequence[BotSettings],
         memory_of: Callable[[str], Awaitable[Memory]],
         *,
@@ -86,7 +86,7 @@ class TelegramWorker(BackgroundTask):
         backoff: Backoff | None = None,
     ) -> None:
         super().__init__(logger, poll_seconds=poll_seconds)
-        self._store, self._memory_of, self._clock = store, memory_of, clock
+        self._memory_of, self._clock = memory_of, clock
         self.bots = checked(bots)
         self._bots = {bot.id: bot for bot in self.bots}
         self._apis = {bot.id: Api(bot.token, url=bot.api_url) for bot in bots}
@@ -152,12 +152,15 @@ class TelegramWorker(BackgroundTask):
 
     async def _due(self, bot: BotSettings) -> list[Place]:
         """The bot's chats whose oldest job is due."""
-        jobs = await jobs_of(self._store, bot.tenant, f"{bot.id}/")
+        jobs = await jobs_of(await self._cards(bot.tenant), f"{bot.id}/")
         firsts = [next(chat) for _, chat in groupby(jobs, lambda job: job.place)]
         return [job.place for job in firsts if not self._is_postponed(job)]
 
     def _is_postponed(self, job: Job) -> bool:
         return is_ahead(job.due, self._clock, limits.POSTPONE_SECONDS_MAX)
+
+    async def _cards(self, tenant: str) -> TenantCards:
+        return (await self._memory_of(tenant)).cards
 
     # -- one chat -----------------------------------------------------------------------------
 
@@ -165,8 +168,9 @@ class TelegramWorker(BackgroundTask):
         """Answer everything that is due in a chat, in order, unless another process does."""
         async with self._gate:
             try:
+                cards = await self._cards(place.tenant)
                 claim = await Claim.take(
-                    self._store, place, seconds=self._lease_seconds, clock=self._clock
+                    cards, place, seconds=self._lease_seconds, clock=self._clock
                 )
                 return await self._claimed(place, claim) if claim else 0
             except FirnlineError as error:
@@ -183,7 +187,7 @@ class TelegramWorker(BackgroundTask):
 
     async def _all(self, place: Place, claim: Claim) -> int:
         done = overtaken = 0
-        while jobs := await jobs_of(self._store, place.tenant, place.prefix):
+        while jobs := await jobs_of(await self._cards(place.tenant), place.prefix):
             if self._is_postponed(jobs[0]):
                 break
             batch = jobs
@@ -211,14 +215,14 @@ class TelegramWorker(BackgroundTask):
             found = await self._answered(memory, batch, patient=patient)
         answered = {first.seq, *answered_by(found)}
         await self._send([job for job in batch if job.seq in answered][-1], found, claim)
-        await drop_jobs(self._store, first.place, answered)
+        await drop_jobs(memory.cards, first.place, answered)
         return 1
 
     async def _answered(self, memory: Memory, batch: Sequence[Job], *, patient: bool) -> Entry:
         place, last = batch[0].place, batch[-1].seq
 
         async def overtaken() -> bool:
-            jobs = await jobs_of(self._store, place.tenant, place.prefix) if patient else []
+            jobs = await jobs_of(memory.cards, place.prefix) if patient else []
             return any(job.seq > last for job in _together(await self._meant(jobs)))
 
         asking = Asking(
@@ -245,7 +249,8 @@ class TelegramWorker(BackgroundTask):
         meant = [job for job in jobs if job.mentions is None or await self._is_me(job)]
         others = {job.seq for job in jobs} - {job.seq for job in meant}
         if others:
-            await drop_jobs(self._store, jobs[0].place, others)
+            place = jobs[0].place
+            await drop_jobs(await self._cards(place.tenant), place, others)
         return meant
 
     async def _is_me(self, job: Job) -> bool:
@@ -272,7 +277,8 @@ class TelegramWorker(BackgroundTask):
 
     async def _send(self, job: Job, found: Entry, claim: Claim) -> None:
         """Send the remaining parts of an answer; a final failure is recorded."""
-        sent = await delivery_of(self._store, job.place, found.seq)
+        cards = await self._cards(job.place.tenant)
+        sent = await delivery_of(cards, job.place, found.seq)
         if sent.error:
             return
         parts = parts_of(found.message.text)
@@ -282,12 +288,12 @@ class TelegramWorker(BackgroundTask):
                     raise ConflictError(f"{job.place.conversation}: the claim has expired")
                 number = await self._part(job, part, first=not sent.message_ids)
                 sent = replace(sent, message_ids=(*sent.message_ids, number))
-                await sent.save(self._store)
+                await sent.save(cards)
         except TelegramError as error:
             late = self._clock().timestamp() - job.queued > GIVE_UP_SECONDS
             if not error.final and not late:
                 raise
-            await replace(sent, error=str(error)).save(self._store)
+            await replace(sent, error=str(error)).save(cards)
             self._tell(job, "failed", len(sent.message_ids))
             logger.warning("%s: answer not sent: %s", job.place.conversation, error)
         else:
@@ -323,7 +329,7 @@ class TelegramWorker(BackgroundTask):
             failures=first.failures + failed,
             due=self._clock().timestamp() + wait,
         )
-        await self._store.put_cards([later.card()])
+        await (await self._cards(first.place.tenant)).put(later.card())
 
     def _tell(self, job: Job, outcome: str, parts: int) -> None:
         place = job.place

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
 
 from pymongo import ReplaceOne
 
@@ -22,8 +21,6 @@ from firnline.store.mongo.connection import Doc, MongoDatabase, pause
 from firnline.store.mongo.flush import MESSAGE_BYTES, flush
 from firnline.store.mongo.heads import HeadState, SegmentSpan
 from firnline.store.rows import PackedSegment, Segment
-
-_TRIES: Final = 100
 
 
 async def flush_all(database: MongoDatabase, key: Key) -> HeadState | None:
@@ -69,7 +66,7 @@ async def store(database: MongoDatabase, state: HeadState, packed: PackedSegment
     """Replace live entries with their segment."""
     segment, key = packed.segment, state.found.key
     span = SegmentSpan(segment.first_seq, segment.last_seq)
-    for tries in range(_TRIES):
+    for tries in range(intents.TRIES):
         now = await intents.current(database, key)
         if now is None or now.life != state.life:
             raise ConflictError(f"{key.conversation} was erased or changed meanwhile")
@@ -129,8 +126,8 @@ async def restore(database: MongoDatabase, key: Key, first: int, last: int) -> i
     restored = 0
     state = await intents.current(database, key)
     touched = _touching_spans(state, first, last)
-    for start in range(0, len(touched), log.SEGMENTS_AT_ONCE):
-        for span in touched[start : start + log.SEGMENTS_AT_ONCE]:
+    for start in range(0, len(touched), rows.SEGMENTS_AT_ONCE):
+        for span in touched[start : start + rows.SEGMENTS_AT_ONCE]:
             restored += await _restore_one(database, key, span)
     return restored
 
@@ -141,7 +138,7 @@ def _touching_spans(state: HeadState | None, first: int, last: int) -> list[Segm
 
 
 async def _restore_one(database: MongoDatabase, key: Key, span: SegmentSpan) -> int:
-    for tries in range(_TRIES):
+    for tries in range(intents.TRIES):
         state = await intents.current(database, key)
         if state is None or span not in state.segments:
             return 0  # another process has restored it

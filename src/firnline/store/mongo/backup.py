@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Final
 import bson
 
 from firnline.errors import InputError, StoreCorrupt, StoreUnavailable
+from firnline.log import limits
 from firnline.log.entry import Key
 from firnline.protocols import Progress
 from firnline.store.files import atomic_write
@@ -25,7 +26,6 @@ from firnline.store.mongo.heads import HeadState
 
 _FORMAT: Final = {"firnline": "a copy of a MongoDB store", "version": 1}
 _TRIES: Final = 50
-_CHUNK: Final = 1024 * 1024
 _PAGE: Final = 100
 
 
@@ -77,7 +77,7 @@ async def _write(database: MongoDatabase, file: BinaryIO, name: str, asked: Doc)
     waiting = bytearray()
     async for doc in database[name].find(asked, batch_size=_PAGE):
         waiting += bson.encode({"in": name, "doc": doc})
-        if len(waiting) >= _CHUNK:
+        if len(waiting) >= limits.COPY_BYTES:
             await asyncio.to_thread(file.write, bytes(waiting))
             waiting.clear()
     await asyncio.to_thread(file.write, bytes(waiting))
@@ -107,7 +107,7 @@ def _next_page(documents: Iterator[Any]) -> list[Any]:
     for item in documents:
         page.append(item)
         size += len(bson.encode(item))
-        if size > _CHUNK:
+        if size > limits.COPY_BYTES:
             break
     return page
 

@@ -21,8 +21,8 @@ from firnline.log.entry import Card, Key, genesis
 from firnline.store.cards import CardQuery, card_checksum, card_time, verify_card
 from firnline.store.mongo import intents
 from firnline.store.mongo.connection import Doc, MongoDatabase
+from firnline.store.mongo.intents import DOCUMENT_BYTES_MAX
 
-_BATCH_BYTES_MAX: Final = 15 * 1024 * 1024
 _LEFT_MICROSECONDS: Final = 60 * 1_000_000
 _PLACE: Final = ("tenant", "kind", "name")
 
@@ -120,8 +120,8 @@ async def _put_one(database: MongoDatabase, doc: Doc, *, absent: bool) -> int:
 
 
 async def _put_many(database: MongoDatabase, docs: Sequence[Doc], now: int, *, absent: bool) -> int:
-    if sum(len(doc["body"]) for doc in docs) > _BATCH_BYTES_MAX:
-        raise InputError(f"cards too large: the limit is {_BATCH_BYTES_MAX:,} bytes per call")
+    if sum(len(doc["body"]) for doc in docs) > DOCUMENT_BYTES_MAX:
+        raise InputError(f"cards too large: the limit is {DOCUMENT_BYTES_MAX:,} bytes per call")
     batch = {"_id": ObjectId(), "at": now, "absent": absent, "cards": list(docs)}
     await database.write(lambda: database["batches"].insert_one(dict(batch)))
     written = await _apply(database, docs, absent=absent)

@@ -25,10 +25,10 @@ from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.errors import only_duplicates
 from firnline.store.mongo.heads import HeadState, find, state_of
 from firnline.store.mongo.schema import OWNED
+from firnline.store.rows import TERMS_PER_ROW
 
 MESSAGE_BYTES: Final = 8 * 1024 * 1024
 """Approximate bytes per request to the server."""
-_ANALYZED_INLINE: Final = 100_000  # bytes of messages that take a few milliseconds to analyze
 _ENTRY: Final = ("seq", "body", "tokens", "total", "hash", "tokenizer", "batch")
 
 Row = Mapping[str, Any]
@@ -166,7 +166,7 @@ async def analyze(
             last = docs[-1]["terms"][: min(docs[-1]["own"], words.BEFORE_MAX)]
         return docs, last
 
-    large = sum(size for *_, size in messages) > _ANALYZED_INLINE
+    large = sum(size for *_, size in messages) > limits.ANALYZE_INLINE_BYTES
     return await asyncio.to_thread(work) if large else work()
 
 
@@ -180,14 +180,14 @@ def _views(own: Doc, seq: int, message: Message, before: list[int]) -> list[Doc]
     said = words.own(own["tenant"], message)
     terms = said + [item for item in words.about(own["tenant"], message) if item not in said[:1]]
     at = microseconds(message.created_at or EPOCH)
-    parts = [terms[start : start + words.PART] for start in range(0, len(terms), words.PART)]
+    parts = [terms[start : start + TERMS_PER_ROW] for start in range(0, len(terms), TERMS_PER_ROW)]
     return [
         {
             **own,
             "seq": seq,
             "part": part,
             "at": at,
-            "own": max(min(len(said) - part * words.PART, words.PART), 0),
+            "own": max(min(len(said) - part * TERMS_PER_ROW, TERMS_PER_ROW), 0),
             "size": len(terms),
             "terms": some,
             "before": before if part == 0 else [],

@@ -26,6 +26,8 @@ from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.rows import SEQ_MAX, ConversationRow, all_of_type, head_of, projects_of
 from firnline.store.seals import ABOUT, PINS, Seal, damaged_part, mark_of
 
+INLINE_BYTES: Final = 1024 * 1024
+"""Bytes of messages that fit into a head; more are staged in documents of their own."""
 _HEAVY: Final = {"tail": 0, "redo": 0, "seals": 0}
 _PROJECT: Final = ("status", "schedule", "task", "metadata")
 _DESCRIBED: Final = ("project", "metadata", "strategy")

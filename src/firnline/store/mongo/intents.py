@@ -25,13 +25,15 @@ from firnline.log.entry import Key
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.errors import only_duplicates
 from firnline.store.mongo.flush import MESSAGE_BYTES, drop_staged, put_new, sweep
-from firnline.store.mongo.heads import HeadState, find, state_of, with_twin
+from firnline.store.mongo.heads import INLINE_BYTES, HeadState, find, state_of, with_twin
 from firnline.store.mongo.seals import resealed
 
-_INLINE: Final = 1024 * 1024
+TRIES: Final = 100
+"""Attempts at a head that other processes keep changing."""
+DOCUMENT_BYTES_MAX: Final = 15 * 1024 * 1024
+"""MongoDB limits a document to 16 MiB in all."""
 _WAITS: Final = 4
 _WAIT_SECONDS: Final = 0.002
-_DOCUMENT_MAX: Final = 15 * 1024 * 1024
 
 
 class Put(NamedTuple):
@@ -73,10 +75,10 @@ async def change(
     op = state.op + 1
     docs = [{"into": put.into, "by": put.known_by, "doc": put.doc} for put in puts]
     sizes = [len(bson.encode(doc)) for doc in docs]
-    if max(sizes, default=0) > _DOCUMENT_MAX:
-        raise InputError(f"document too large: the limit is {_DOCUMENT_MAX:,} bytes")
+    if max(sizes, default=0) > DOCUMENT_BYTES_MAX:
+        raise InputError(f"document too large: the limit is {DOCUMENT_BYTES_MAX:,} bytes")
     redo: Doc = {"op": op, "docs": docs}
-    if sum(sizes) > _INLINE:
+    if sum(sizes) > INLINE_BYTES:
         redo = {"op": op, "staged": await _stage(database, state, docs, sizes), "count": len(docs)}
     if docs:
         unsealed = replace(state, doc={n: v for n, v in state.doc.items() if n != "seals"})

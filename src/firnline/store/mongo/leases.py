@@ -31,14 +31,12 @@ from firnline.store.digests import (
 from firnline.store.mongo import intents
 from firnline.store.mongo.connection import Doc, MongoDatabase, pause
 from firnline.store.mongo.heads import HeadState, find, unknown_conversation, with_twin
-from firnline.store.mongo.schema import NO_TOPIC
 from firnline.store.mongo.seals import check_part, newest_seal_of, seals_of
-from firnline.store.rows import SEQ_MAX
+from firnline.store.rows import NO_TOPIC, SEQ_MAX
 from firnline.store.seals import newest_part
 
 _INT64: Final = 1 << 63
 _PER_MILLISECOND: Final = 1 << 20
-_TRIES: Final = 100
 # Includes the server's time, to exceed the fences of erased conversations with this name.
 _NEXT_FENCE: Final = {
     "$max": [
@@ -105,7 +103,7 @@ async def _decide(
     database: MongoDatabase, lease: Lease, decide: Callable[[HeadState], Awaitable[_Decided]]
 ) -> Digest:
     """Change digests under a lease that is still current; retried if another write came first."""
-    for tries in range(_TRIES):
+    for tries in range(intents.TRIES):
         state = await intents.current(database, lease.key)
         if state is None or not _holds(state, lease):
             raise lease_lost(lease)
@@ -190,7 +188,7 @@ async def fail_damaged(database: MongoDatabase, lease: Lease) -> int:
 
 async def put_all(database: MongoDatabase, key: Key, items: Sequence[Digest]) -> None:
     """Write digests unchanged into a conversation that has none."""
-    for tries in range(_TRIES):
+    for tries in range(intents.TRIES):
         state = await intents.current(database, key)
         if state is None:
             raise unknown_conversation(key)

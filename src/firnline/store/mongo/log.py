@@ -25,10 +25,7 @@ from firnline.store.rows import SEQ_MAX, Segment
 
 T = TypeVar("T")
 
-SEGMENTS_AT_ONCE: Final = 8
 _TRIES_MAX: Final = 20
-_NEWEST_MIN: Final = 32
-_TOKENS_EACH: Final = 16  # few messages are shorter
 _FIRST: Final = {"_id": 0, "seq": 1, "body": 1, "tokens": 1, "total": 1, "hash": 1, "tokenizer": 1}
 
 
@@ -154,8 +151,8 @@ async def page(
     """The stored records of a span, unverified, and where the next page begins."""
     spans = [item for item in state.segments if item.first <= last and item.last >= first]
     end = last
-    if len(spans) > SEGMENTS_AT_ONCE:
-        spans = spans[:SEGMENTS_AT_ONCE]
+    if len(spans) > rows.SEGMENTS_AT_ONCE:
+        spans = spans[: rows.SEGMENTS_AT_ONCE]
         end = min(end, spans[-1].last)
     live, end = await _live(database, state, (first, end), limit)
     archived = await segments(database, state, [item for item in spans if item.first <= end])
@@ -260,8 +257,10 @@ async def _stored(database: MongoDatabase, state: HeadState, seqs: set[int]) -> 
     """The stored records at these sequence numbers."""
     spans = [s for s in state.segments if any(s.first <= seq <= s.last for seq in seqs)]
     stored: dict[int, Record] = {}
-    for start in range(0, len(spans), SEGMENTS_AT_ONCE):
-        for segment in await segments(database, state, spans[start : start + SEGMENTS_AT_ONCE]):
+    for start in range(0, len(spans), rows.SEGMENTS_AT_ONCE):
+        for segment in await segments(
+            database, state, spans[start : start + rows.SEGMENTS_AT_ONCE]
+        ):
             stored |= {r.seq: r for r in rows.unpack_segment(segment) if r.seq in seqs}
     stored |= {record.seq: record for record in state.newest_records() if record.seq in seqs}
     left = [seq for seq in seqs if seq not in stored and not state.archived(seq)]
@@ -335,7 +334,7 @@ async def _backwards(
         archived = [item for segment in found for item in rows.unpack_segment(segment)]
         some = [item for item in reversed(archived) if item.seq <= end]
     if not some:
-        limit = min(max(tokens // _TOKENS_EACH, 0) + _NEWEST_MIN, limits.READ_PAGE)
+        limit = rows.newest_limit(tokens)
         first = max(end - limit + 1, 0)
         live = await _documents(database, state, (first, end), limit)
         while live and live[-1].seq < end:  # large entries: the page ended early

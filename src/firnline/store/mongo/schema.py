@@ -16,6 +16,7 @@ from firnline.errors import StoreError
 from firnline.store.migrations import check_version
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.heads import TWIN
+from firnline.store.rows import NO_TOPIC
 
 VERSION: Final = 3
 _OWN: Final = ("tenant", "conversation", "life")
@@ -26,7 +27,6 @@ OWNED: Final = (
 )
 """Collections with documents of conversations, other than heads."""
 
-NO_TOPIC: Final = -1
 VIEW: Final = "chat_sessions"
 
 

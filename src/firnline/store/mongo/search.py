@@ -20,8 +20,8 @@ from firnline.store.mongo import words
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.flush import flush
 from firnline.store.mongo.heads import state_of
+from firnline.store.rows import USUAL_WORDS
 
-_USUAL_WORDS: Final = 30.0  # in a typical entry, speaker and date included
 _CONVERSATIONS_COUNTED: Final = 1000
 _HEADS_AT_ONCE: Final = 16
 _FEW: Final = 500  # up to this many documents are ranked here, not on the server
@@ -106,7 +106,7 @@ def _score(doc: Doc, own: Mapping[int, float], facts: Mapping[int, float]) -> fl
     """BM25, computed as in the pipeline of `_rank`."""
     points = sum(_OWN * own.get(term, 0) + _SAID * facts.get(term, 0) for term in doc["hits"])
     points += sum(_NEAR * own.get(term, 0) for term in doc["near"])
-    return float(points / (1 + 1.2 * (0.25 + 0.75 * doc["size"] / _USUAL_WORDS)))
+    return float(points / (1 + 1.2 * (0.25 + 0.75 * doc["size"] / USUAL_WORDS)))
 
 
 def _projection(own: list[int], facts: list[int]) -> Doc:
@@ -215,7 +215,7 @@ async def _rank(
         )
         for term, weight in zip(terms, asked.weights, strict=True)
     ]
-    length = {"$multiply": [0.75 / _USUAL_WORDS, "$size"]}
+    length = {"$multiply": [0.75 / USUAL_WORDS, "$size"]}
     norm = {"$add": [1, {"$multiply": [1.2, {"$add": [0.25, length]}]}]}
     gone: list[ObjectId] = []
     while True:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from firnline.errors import StoreUnavailable
 from firnline.log.entry import Erased, Erasure, Key, Record, runs, tombstone
@@ -21,12 +21,10 @@ from firnline.store.mongo.connection import Doc, MongoDatabase, pause
 from firnline.store.mongo.flush import WORDLESS
 from firnline.store.mongo.heads import HeadState, SegmentSpan, head_in, unknown_conversation
 
-_TRIES: Final = 100
-
 
 async def erase_entries(database: MongoDatabase, key: Key, erasure: Erasure) -> Erased:
     """Replace entries by tombstones, with all that quotes them."""
-    for tries in range(_TRIES):
+    for tries in range(intents.TRIES):
         state = await archive.flush_all(database, key)
         if state is None:
             raise unknown_conversation(key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from firnline.errors import StoreCorrupt, StoreUnavailable
 from firnline.log.entry import Key, Topic
@@ -16,8 +15,6 @@ from firnline.store.mongo.seals import check_part
 from firnline.store.rows import SEQ_MAX
 from firnline.store.seals import TOPICS, members_part, seal_of
 from firnline.store.topics import TopicCache, check_assignment, decode_topic, encode_topic
-
-_TRIES: Final = 100
 
 
 def _progress(state: HeadState) -> tuple[int, int]:
@@ -70,7 +67,7 @@ async def save_topics(
 
     Returns the conversation's number and the new revision.
     """
-    for tries in range(_TRIES):
+    for tries in range(intents.TRIES):
         state = await intents.current(database, key)
         if state is None:
             raise unknown_conversation(key)

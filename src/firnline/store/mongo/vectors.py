@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from firnline.errors import StoreUnavailable
 from firnline.log.entry import Key
@@ -13,8 +13,6 @@ from firnline.store.mongo.archive import erased_in
 from firnline.store.mongo.connection import Doc, MongoDatabase, pause
 from firnline.store.mongo.heads import HeadState
 from firnline.store.rows import SEQ_MAX
-
-_TRIES: Final = 100
 
 
 def embedders(state: HeadState) -> dict[str, int]:
@@ -27,7 +25,7 @@ async def put_vectors(
 ) -> bool:
     """Store the vectors of a span that begins where this model's progress ends."""
     first_seq, next_seq = span
-    for tries in range(_TRIES):
+    for tries in range(intents.TRIES):
         state = await intents.current(database, key)
         if (
             state is None

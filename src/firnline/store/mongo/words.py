@@ -13,8 +13,6 @@ from typing import Final
 from firnline.language.terms import entry_terms, fact_terms, role_term
 from firnline.log.message import Message
 
-PART: Final = 50_000
-"""Maximum terms per document."""
 BEFORE_MAX: Final = 300
 """Maximum terms of an entry that are also stored with the next entry."""
 _FACT: Final = "@"  # prefix of terms for the speaker and the date

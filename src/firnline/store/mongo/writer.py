@@ -35,6 +35,7 @@ from firnline.store.mongo import log
 from firnline.store.mongo.connection import Doc, MongoDatabase, is_in_doubt, is_transient, pause
 from firnline.store.mongo.flush import MESSAGE_BYTES, drop_staged, flush, put_new
 from firnline.store.mongo.heads import (
+    INLINE_BYTES,
     HeadState,
     find,
     new_head,
@@ -49,7 +50,6 @@ BODY_MAX: Final = limits.MESSAGE_BYTES_MAX - 64 * 1024
 """Maximum bytes of a message: a MongoDB document is limited to 16 MiB in all."""
 TAIL_ENTRIES: Final = 48
 TAIL_BYTES: Final = 32 * 1024
-_INLINE: Final = 1024 * 1024  # bytes of messages that fit into a head
 _PINS_MAX: Final = 100_000
 _REMEMBERED: Final = 256
 _UNKNOWN: Final = "outcome unknown; retry with the same idempotency key"
@@ -143,7 +143,7 @@ class MongoWriter:
         taken, size = 0, 0
         for job in waiting:
             size += job.size
-            if taken and (size > _INLINE // 4 or taken >= limits.BATCH_WRITES_MAX):
+            if taken and (size > INLINE_BYTES // 4 or taken >= limits.BATCH_WRITES_MAX):
                 break
             taken += 1
         jobs = [job for job in waiting[:taken] if not job.done.done()]
@@ -262,7 +262,7 @@ class MongoWriter:
         plan.docs[0]["batch"] = token = ObjectId()
         tail = plan.docs
         life = state.life if state else ObjectId()
-        if sum(len(doc["body"]) for doc in tail) > _INLINE:
+        if sum(len(doc["body"]) for doc in tail) > INLINE_BYTES:
             tail = [await self._stage({**key._asdict(), "life": life}, plan.docs, token)]
         doc = await self._move_head(key, state, life, plan, tail)
         if doc is not None:
@@ -403,7 +403,7 @@ def _row(entry: Entry, draft: EntryDraft) -> Doc:
 def _has_room(state: HeadState, jobs: Sequence[PendingAppend]) -> bool:
     """Whether the tail has room for the jobs."""
     size = sum(len(row["body"]) for row in state.tail) + sum(job.size for job in jobs)
-    return not state.staged and (not state.tail or size <= 2 * _INLINE)
+    return not state.staged and (not state.tail or size <= 2 * INLINE_BYTES)
 
 
 def _tail_is_long(state: HeadState) -> bool:

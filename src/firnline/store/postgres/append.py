@@ -24,7 +24,6 @@ from firnline.store.postgres.connection import PostgresDatabase, Query, Transact
 from firnline.store.postgres.log import ViewRow, here
 from firnline.store.rows import ConversationRow
 
-_ANALYZED_INLINE: Final = 100_000  # bytes of messages that are analyzed in a few milliseconds
 _DRAFTS_AT_ONCE: Final = 1_000
 _BYTES_AT_ONCE: Final = 2 * 1024 * 1024
 _REPLAY: Final = (
@@ -127,7 +126,7 @@ async def analyze(tenant: str, messages: Sequence[tuple[Message, int]]) -> list[
             for part, at, found in _view(tenant, message)
         ]
 
-    large = sum(size for _, size in messages) > _ANALYZED_INLINE
+    large = sum(size for _, size in messages) > limits.ANALYZE_INLINE_BYTES
     return await asyncio.to_thread(build) if large else build()
 
 

@@ -15,13 +15,13 @@ from typing import Any, BinaryIO, Final
 import psycopg
 from psycopg import AsyncConnection
 
+from firnline.log import limits
 from firnline.protocols import Progress
 from firnline.store.files import atomic_write
 from firnline.store.postgres import migrate
 from firnline.store.postgres.connection import SCHEMA, PostgresDatabase
 from firnline.store.postgres.errors import translate_error
 
-_CHUNK: Final = 1024 * 1024
 _BEGIN: Final = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;"
     f" SET LOCAL search_path = {SCHEMA}, pg_catalog; SET LOCAL firnline.tenant = '*'"
@@ -87,7 +87,7 @@ async def _rows(connection: AsyncConnection[Any], query: str) -> AsyncIterator[b
     async with connection.cursor() as cursor, cursor.copy(query.encode()) as copy:
         async for data in copy:
             buffer += data
-            if len(buffer) >= _CHUNK:
+            if len(buffer) >= limits.COPY_BYTES:
                 yield bytes(buffer)
                 buffer.clear()
     yield bytes(buffer)

@@ -29,7 +29,7 @@ from firnline.store.digests import (
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Query, Row, Transaction
 from firnline.store.postgres.seals import reseal, seal_in, seals_query
-from firnline.store.rows import SEQ_MAX, ConversationRow
+from firnline.store.rows import NO_TOPIC, SEQ_MAX, ConversationRow
 from firnline.store.seals import DIGESTS, check_seal, newest_part
 
 _COLUMNS: Final = "SELECT version, topic, status, body, checksum FROM digest"
@@ -42,7 +42,6 @@ _MISSING: Final = (
     " FROM digest d WHERE d.tenant = s.tenant AND d.conversation = s.conversation"
     " AND d.version = s.count)"
 )
-_NO_TOPIC: Final = -1
 
 
 async def lease(transaction: Transaction, key: Key, owner: str, seconds: float) -> Lease | None:
@@ -177,7 +176,7 @@ async def newest_digest(
 
 def _newest_queries(key: Key, topic: int | None) -> tuple[Query, Query]:
     """The queries for the newest completed digest and for its seal."""
-    own = _NO_TOPIC if topic is None else topic
+    own = NO_TOPIC if topic is None else topic
     return (_NEWEST, log.here(key, topic=own)), seals_query(key, newest_part(own))
 
 
@@ -187,7 +186,7 @@ def _newest(
     digest = _digest(key, rows[0]) if rows else None
     if digest is not None and digest.topic != topic:
         raise StoreCorrupt(f"{key.conversation}: a digest does not match its row")
-    part = newest_part(_NO_TOPIC if topic is None else topic)
+    part = newest_part(NO_TOPIC if topic is None else topic)
     found = newest_seal(digest, rows[0][-1] if rows else b"")
     check_seal(key.conversation, part, seal_in(seals, part), found)
     return digest
@@ -213,7 +212,7 @@ def _digest(key: Key, row: Row) -> Digest:
     """The digest of a row, which must match the row's columns."""
     version, topic, status, body, checksum = row
     digest = decode_digest(body, checksum)
-    own = _NO_TOPIC if digest.topic is None else digest.topic
+    own = NO_TOPIC if digest.topic is None else digest.topic
     if (version, topic, status) != (digest.version, own, digest.status):
         raise StoreCorrupt(f"{key.conversation}: a digest does not match its row")
     return digest
@@ -234,7 +233,7 @@ async def _leased_row(transaction: Transaction, lease: Lease) -> tuple[Conversat
 
 def _put(transaction: Transaction, found: ConversationRow, digest: Digest, fence: int) -> None:
     body = encode_digest(digest)
-    topic = _NO_TOPIC if digest.topic is None else digest.topic
+    topic = NO_TOPIC if digest.topic is None else digest.topic
     transaction.later(
         "INSERT INTO digest (tenant, conversation, version, topic, status, fence, checksum, body)"
         " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"

@@ -57,7 +57,6 @@ _SEGMENTS: Final = (
     " AND first_seq <= %(first)s), %(first)s) AND %(last)s"
     " AND last_seq >= %(first)s ORDER BY first_seq LIMIT %(segments)s"
 )
-_SEGMENTS_AT_ONCE: Final = 8
 # Up to and including the first entry that exceeds the tokens.
 _NEWEST: Final = (
     f"{_COLUMNS} FROM (SELECT *, sum(tokens) OVER newer - tokens AS behind,"
@@ -79,8 +78,6 @@ _SEGMENTS_OF: Final = (
     " FROM (SELECT seq FROM asked UNION SELECT seq - 1 FROM asked) AS near)"
 )
 _PINS_SEAL: Final = f"SELECT count, mark FROM seal WHERE {HERE} AND part = '{PINS}'"
-_NEWEST_MIN: Final = 32
-_TOKENS_EACH: Final = 16  # few messages are shorter
 
 ViewRow = tuple[int, int, int, str]
 """An entry's index among those analyzed together, the part, its time, and its words."""
@@ -241,7 +238,7 @@ async def page(
 ) -> tuple[ConversationRow | None, list[Record], int]:
     """The conversation, the stored records of a span, unverified, and where to continue."""
     until = min(last, first + limit - 1)
-    values = here(key, first=first, until=until, last=last, segments=_SEGMENTS_AT_ONCE)
+    values = here(key, first=first, until=until, last=last, segments=rows.SEGMENTS_AT_ONCE)
     queries = [(_PAGE, values), (_SEGMENTS, values)] + [(_BEHIND, values)] * (until < last)
     found, (live_rows, archived_rows, *behind) = await find_with(transaction, key, *queries)
     live = [Record(*row) for row in live_rows]
@@ -251,7 +248,7 @@ async def page(
         end = live[-1].seq
     elif any(behind):
         end = behind[0][0][0] - 1
-    if len(archived) == _SEGMENTS_AT_ONCE:
+    if len(archived) == rows.SEGMENTS_AT_ONCE:
         end = min(end, archived[-1].last_seq)
     stored = rows.merge_records(iter(live), archived, first, end, tolerant=tolerant)
     return found, [item for item in stored if item.seq <= end], end + 1
@@ -259,7 +256,7 @@ async def page(
 
 async def segments(transaction: Transaction, key: Key, first: int, last: int) -> list[Segment]:
     """The first segments that overlap a span."""
-    values = here(key, first=first, last=last, segments=_SEGMENTS_AT_ONCE)
+    values = here(key, first=first, last=last, segments=rows.SEGMENTS_AT_ONCE)
     return [Segment(*row) for row in await transaction.rows(_SEGMENTS, values)]
 
 
@@ -360,7 +357,7 @@ async def _backwards(
     transaction: Transaction, key: Key, end: int, tokens: int
 ) -> tuple[ConversationRow | None, list[Record]]:
     """Some records up to `end` or the log's end, newest first, without gaps."""
-    limit = min(max(tokens // _TOKENS_EACH, 0) + _NEWEST_MIN, limits.READ_PAGE)
+    limit = rows.newest_limit(tokens)
     found, (live,) = await find_with(
         transaction, key, (_NEWEST, here(key, end=end, limit=limit, tokens=tokens))
     )

@@ -12,7 +12,7 @@ from firnline.log.entry import IndexMatch, Key, Scope
 from firnline.log.message import microseconds
 from firnline.store.postgres import log, words
 from firnline.store.postgres.connection import Query, Row, Transaction
-from firnline.store.rows import ConversationRow
+from firnline.store.rows import USUAL_WORDS, ConversationRow
 
 # PostgreSQL samples very frequent words. Sequential scans are off, because the planner chooses one
 # for words without statistics. Sorts are off, because under a row-level policy the planner
@@ -47,7 +47,6 @@ _RANKED: Final = (
     " JOIN conversation c ON c.tenant = %(tenant)s AND c.id = ranked.conversation"
     " ORDER BY ranked.score DESC, ranked.conversation, ranked.seq DESC"
 )
-_USUAL_WORDS: Final = 30.0  # per entry, including speaker and date
 
 
 class _PostgresTerms(NamedTuple):
@@ -140,7 +139,7 @@ async def _rank(
             "own": [words.any_of([item]) for item in asked.own],
             "facts": [words.any_of([item]) for item in asked.facts],
             "weights": weights,
-            "usual": _USUAL_WORDS,
+            "usual": USUAL_WORDS,
             "limit": limit,
         },
     )

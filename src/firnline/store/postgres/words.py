@@ -16,8 +16,8 @@ from typing import Final
 
 from firnline.language.terms import entry_terms, fact_terms, role_term
 from firnline.log.message import Message
+from firnline.store.rows import TERMS_PER_ROW
 
-_PART: Final = 50_000  # terms in one row; a tsvector holds a megabyte
 _FACT: Final = "@"  # prefix of speaker and date terms
 
 
@@ -44,7 +44,7 @@ def parts(tenant: str, message: Message) -> list[str]:
     found |= {of_fact(tenant, term) for term in fact_terms(message)}
     every = iter(found)
     rows = []
-    while part := " ".join(islice(every, _PART)):
+    while part := " ".join(islice(every, TERMS_PER_ROW)):
         rows.append(part)
     return rows
 

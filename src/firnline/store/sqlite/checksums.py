@@ -24,7 +24,7 @@ CHECKSUM_VFS: Final = "cksmvfs"
 RESERVED_BYTES: Final = 8
 
 _EXTENSION: Final = "cksumvfs"
-_HEADER_BYTES: Final = 100
+HEADER_BYTES: Final = 100
 _RESERVED_AT: Final = 20  # the position in the file's header of the number of reserved bytes
 _TORN_SECONDS: Final = 0.01
 _TORN_TRIES: Final = 5  # a page that is just being written is read again
@@ -96,7 +96,7 @@ class _Pages:
         flags = [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0]
         self._file: Any = apsw.VFSFile("", str(path), flags)
         self._checker = apsw.Connection(":memory:")
-        self.header = self._read(0, _HEADER_BYTES)
+        self.header = self._read(0, HEADER_BYTES)
         size = int.from_bytes(self.header[16:18], "big")
         self.size = 65_536 if size == 1 else size
         whole = self.size >= _SHORTEST_PAGE and not self.size & (self.size - 1)

@@ -30,6 +30,7 @@ from firnline.store.files import local_path
 from firnline.store.seals import ADVICE, mark_of_hex
 from firnline.store.sqlite.checksums import (
     CHECKSUM_VFS,
+    HEADER_BYTES,
     checksum_vfs,
     has_room,
     reserve,
@@ -68,8 +69,6 @@ PRAGMAS: Final = {
     "mmap_size": "0",
 }
 
-
-_HEADER_BYTES: Final = 100
 
 _ERRORS: Final[tuple[tuple[type[apsw.Error], type[StoreError], str], ...]] = (
     (apsw.CorruptError, StoreCorrupt, "the file is damaged"),
@@ -332,7 +331,7 @@ def check_size(path: Path) -> None:
         raise BadURL(f"{path} is a folder; name a file in it, such as {path}/firnline.db")
     if path.exists() and not path.is_file():
         raise BadURL(f"{path} is a pipe or a device, not a file")
-    if path.is_file() and 0 < path.stat().st_size < _HEADER_BYTES:
+    if path.is_file() and 0 < path.stat().st_size < HEADER_BYTES:
         raise StoreCorrupt(f"{path}: the file is not a database, or it is truncated")
 
 

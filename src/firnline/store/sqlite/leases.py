@@ -25,6 +25,7 @@ from firnline.store.digests import (
     newest_seal,
     next_version,
 )
+from firnline.store.rows import NO_TOPIC
 from firnline.store.seals import check_seal, newest_part
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import fetch_one
@@ -34,8 +35,6 @@ from firnline.store.sqlite.seals import reseal_digests, stored_seal
 _COLUMNS: Final = (
     "SELECT id, topic, CAST(status AS BLOB), CAST(body AS BLOB), CAST(checksum AS BLOB) FROM digest"
 )
-
-_NO_TOPIC: Final = -1
 
 
 def lease(
@@ -175,12 +174,12 @@ def newest_digest(
         connection,
         f"{_COLUMNS} INDEXED BY digest_completed"
         " WHERE status = 'completed' AND id >> 32 = ? AND topic = ? ORDER BY id DESC LIMIT 1",
-        (found.id, _NO_TOPIC if topic is None else topic),
+        (found.id, NO_TOPIC if topic is None else topic),
     )
     digest = _digest(found, row) if row else None
     if digest is not None and (digest.status, digest.topic) != ("completed", topic):
         raise StoreCorrupt(f"{found.key.conversation}: the index of digests is damaged")
-    part = newest_part(_NO_TOPIC if topic is None else topic)
+    part = newest_part(NO_TOPIC if topic is None else topic)
     sealed = stored_seal(connection, found.id, part)
     check_seal(found.key.conversation, part, sealed, newest_seal(digest, row[-1] if row else b""))
     return digest
@@ -233,7 +232,7 @@ def _digest(found: log.SqliteRow, row: tuple[Any, ...]) -> Digest:
     if None in row:
         raise StoreCorrupt(f"{found.key.conversation}: the row of a digest is damaged")
     digest = decode_digest(body, checksum)
-    own = _NO_TOPIC if digest.topic is None else digest.topic
+    own = NO_TOPIC if digest.topic is None else digest.topic
     if (id_ & log.SEQ_MASK, status, topic) != (digest.version, digest.status.encode(), own):
         raise StoreCorrupt(f"{found.key.conversation}: a digest does not match its row")
     return digest
@@ -254,7 +253,7 @@ def _leased_row(connection: apsw.Connection, lease: Lease) -> log.SqliteRow:
 
 def _put(connection: apsw.Connection, found: log.SqliteRow, digest: Digest, fence: int) -> None:
     body = encode_digest(digest)
-    topic = _NO_TOPIC if digest.topic is None else digest.topic
+    topic = NO_TOPIC if digest.topic is None else digest.topic
     connection.execute(
         "INSERT INTO digest (id, status, fence, checksum, body, topic) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id) DO UPDATE SET status = excluded.status, fence = excluded.fence,"

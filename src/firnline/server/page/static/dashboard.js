@@ -77,7 +77,7 @@ function Project({ project, active, onEdit }) {
       <div><dt>conversations</dt><dd>${number(project.conversations)}</dd></div>
       <div><dt>messages</dt><dd title=${number(project.entries)}>${compact(project.entries)}</dd></div>
       <div><dt>tokens</dt><dd title=${number(project.tokens)}>${compact(project.tokens)}</dd></div>
-      <div><dt>pending digests</dt><dd class=${project.owed ? 'owing' : ''}>${number(project.owed)}</dd></div>
+      <div><dt>pending digests</dt><dd class=${project.pending ? 'pending' : ''}>${number(project.pending)}</dd></div>
       <div><dt>last activity</dt><dd title=${when(project.last_activity)}>${ago(project.last_activity)}</dd></div>
     </dl>
     ${project.newest.length > 0 && html`<ul class="newest" aria-label="Its newest conversations">${project.newest.slice(0, 4).map((one) => html`<li key=${one.conversation}>
@@ -158,7 +158,7 @@ function Work({ work }) {
   const pending = work.due.length + work.waiting.length;
   const made = Object.entries(work.digests).sort().map(([status, count]) => `${number(count)} ${status}`).join(', ') || 'none yet';
   return html`
-    <div><dt>Pending digests</dt><dd>${pending ? html`<span class="badge warm">${number(pending)}</span> ${work.owed_since && html`<span class="meta">${new Date(work.owed_since) > Date.now() ? `next retry ${ago(work.owed_since)}` : `since ${when(work.owed_since)}`}</span>`}` : html`<span class="badge good">none</span>`}
+    <div><dt>Pending digests</dt><dd>${pending ? html`<span class="badge warm">${number(pending)}</span> ${work.pending_since && html`<span class="meta">${new Date(work.pending_since) > Date.now() ? `next retry ${ago(work.pending_since)}` : `since ${when(work.pending_since)}`}</span>`}` : html`<span class="badge good">none</span>`}
       ${pending > 0 && html`<${Linked} names=${[...work.due, ...work.waiting]} />`}</dd></div>
     ${work.stuck.length > 0 && html`<div><dt>Stuck</dt><dd><ul class="links">${work.stuck.slice(0, 8).map((one) => html`<li key=${`${one.conversation} ${one.version}`}>
       <span class="badge bad">stuck</span> <a href=${link(one.conversation, 'digests', { version: one.version })}><${Name}>${one.conversation}<//>, digest ${one.version}</a> <span class="meta">since ${ago(one.created_at)}</span></li>`)}</ul></dd></div>`}

@@ -51,8 +51,8 @@ function Stuck({ lineage, digests, retry }) {
   const hanging = digests.filter((d) => lineage.stuck.includes(d.version));
   const newest = failed.at(-1);
   if (!newest && !hanging.length) return null;
-  const rebuilt = newest && !lineage.owed && digests.some((d) => d.in_force && d.first_seq === newest.first_seq && d.last_seq === newest.last_seq);
-  const left = rebuilt ? 'The previous digests stay in force.' : lineage.owed ? 'The digest stays pending.' : '';
+  const rebuilt = newest && !lineage.pending && digests.some((d) => d.in_force && d.first_seq === newest.first_seq && d.last_seq === newest.last_seq);
+  const left = rebuilt ? 'The previous digests stay in force.' : lineage.pending ? 'The digest stays pending.' : '';
   return html`<div class="trouble stuck" role="alert">
     ${hanging.map((d) => html`<p key=${d.version}><b>Version ${d.version} has been in progress since ${when(d.created_at)}.</b> Its worker may have stopped; a retry takes over.</p>`)}
     ${newest && html`<p><b>Version ${newest.version} failed${failed.length > 1 ? `, and ${plural(failed.length - 1, 'attempt')} before it` : ''}.</b>${' '}
@@ -215,7 +215,7 @@ function Chain({ name, head, lineage, digests, show, chosen, choose, done, ask }
       <${Press} disabled=${!newest} onClick=${() => ask('rebuild')}>Rebuild …<//>
       <${Press} disabled=${!newest} onClick=${() => ask('undo')}>Undo newest …<//>
       <${Press} disabled=${!newest} onClick=${() => ask('clear')}>Clear …<//>
-      ${lineage.owed && html`<span class="badge warm">a digest is pending</span>`}
+      ${lineage.pending && html`<span class="badge warm">a digest is pending</span>`}
     </div>
     ${digests.length ? html`
       <nav aria-label="Versions"><ol class="timeline">${[...digests].reverse().map((one) => html`<${Version} key=${one.version} digest=${one} entries=${Math.max(head.entries, 1)} chosen=${one === digest} choose=${choose} />`)}</ol></nav>
@@ -232,7 +232,7 @@ export function Digests({ name, head, show, changed }) {
     return { lineage, digests };
   }, [name, head.hash, head.digests, String(head.in_force)]);
   const done = () => { found.again(); changed(); };
-  const making = useMemo(() => found.value && (found.value.lineage.owed || found.value.digests.some((d) => d.status === 'processing')), [found.value]);
+  const making = useMemo(() => found.value && (found.value.lineage.pending || found.value.digests.some((d) => d.status === 'processing')), [found.value]);
   useEffect(() => {
     if (!making) return undefined;
     const timer = setTimeout(found.again, POLL);

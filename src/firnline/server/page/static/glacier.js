@@ -12,7 +12,7 @@ const SNOW = { y: 74, height: 46 };
 const BAND = 34;
 const GAP = 5;
 
-/** Neighbours as spans: [0,1,2,7] → [[0,2],[7,7]]. */
+/** Neighbors as spans: [0,1,2,7] → [[0,2],[7,7]]. */
 export function spans(seqs) {
   const found = [];
   for (const seq of [...seqs].sort((a, b) => a - b)) {

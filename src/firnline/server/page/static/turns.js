@@ -27,7 +27,7 @@ export function compare(prompt, before) {
   return { prefix, fresh, arrived: prompt.filter((_, n) => fresh[n]), left: before.filter((_, n) => gone[n]) };
 }
 
-/** Neighbours of one section, in the order in which they were sent. */
+/** Neighbors of one section, in the order in which they were sent. */
 function runs(prompt) {
   const found = [];
   prompt.forEach((piece, index) => {
