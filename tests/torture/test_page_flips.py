@@ -6,9 +6,9 @@ import apsw
 import pytest
 from torture_kit import TORTURE, memory_at, said, soon
 
-from firnline.errors import FirnlineError
-from firnline.log.entry import Card, Project
-from firnline.memory import Memory
+from firnline.errors import FirnlineError, StoreCorrupt
+from firnline.log.entry import Card, Key, Project
+from firnline.memory import DEFAULT_TENANT, Memory
 from firnline.store.sqlite import SqliteStore, checksums
 from firnline.store.sqlite.connection import DatabaseFile, connect
 
@@ -83,7 +83,7 @@ async def test_every_flipped_bit_is_named(filled, tmp_path, rng):
     data = filled.read_bytes()
     truth, damaged = await look(filled)
     assert not damaged
-    silent, wrong = [], 0
+    silent, wrong = [], []
     copy = tmp_path / "copy.db"
     for _ in range(FLIPS):
         bit = rng.randrange(len(data) * 8)
@@ -91,10 +91,116 @@ async def test_every_flipped_bit_is_named(filled, tmp_path, rng):
         flipped[bit // 8] ^= 1 << bit % 8
         copy.write_bytes(flipped)
         found, named = await look(copy)
-        wrong += any(a != b and not isinstance(a, type) for a, b in zip(found, truth, strict=False))
+        where = f"page {bit // 8 // 4096 + 1}, byte {bit // 8 % 4096}, bit {bit % 8}"
+        pairs = enumerate(zip(found, truth, strict=False))
+        wrong += [(where, n, a, b) for n, (a, b) in pairs if a != b and not isinstance(a, type)]
         if not named:
-            silent.append(f"page {bit // 8 // 4096 + 1}, byte {bit // 8 % 4096}, bit {bit % 8}")
-    assert not silent, f"{len(silent)} flips: {silent[:20]}; {wrong} changed an answer"
+            silent.append(where)
+    assert not silent, f"{len(silent)} flips: {silent[:20]}"
+    assert not wrong, f"{len(wrong)} changed an answer: {wrong[:20]}"
+
+
+INDEXES = {
+    "sqlite_autoindex_conversation_1": 4000,
+    "conversation_project": 4000,
+    "conversation": 4000,
+    "card": 0,
+    "project": 3900,
+    "embedder": 4000,
+    "embedded": 4000,
+    "vector": 0,
+    "search_data": 0,
+    "search_idx": 4000,
+    "said": 3000,
+    "member_entry": 3500,
+    "idempotency": 3900,
+}
+"""Tables and indexes that no row proves, or hardly, and where in a page their contents begin."""
+
+
+def worded(path):
+    return Memory(SqliteStore(path), embedder="words")
+
+
+async def test_no_flip_of_an_index_changes_an_answer(filled, tmp_path, rng):
+    """Nothing vanishes because an index does not lead to it: neither a conversation nor a hit."""
+    async with worded(filled) as memory:
+        for name in ("glacier", "valley"):
+            await memory.embed(name)
+            await memory.append(name, said(["once"]), idempotency_key=f"once {name}")
+        await memory.recall(None, "firn")
+    data, copy = filled.read_bytes(), tmp_path / "copy.db"
+    with closing(apsw.Connection(str(filled))) as connection:
+        pages = connection.execute("SELECT name, pageno FROM dbstat").fetchall()
+    truth = await indexed_answers(copy, data)
+    for name, start in INDEXES.items():
+        own = [number for of, number in pages if of == name]
+        assert own, name
+        for _ in range(100 if TORTURE else 5):
+            byte = (rng.choice(own) - 1) * 4096 + rng.randrange(start, 4088)
+            flipped = bytearray(data)
+            flipped[byte] ^= 1 << rng.randrange(8)
+            found = await indexed_answers(copy, bytes(flipped))
+            for ask, answer in found.items():
+                right = isinstance(answer, type) or answer == truth[ask]
+                assert right, f"{name}, byte {byte % 4096}: {ask} answers {answer}"
+
+
+async def indexed_answers(path, data):
+    """What a store of these bytes answers that an index leads to."""
+    path.write_bytes(data)
+    asks = {
+        "glacier": lambda m: m.read("glacier"),
+        "head": lambda m: _told(m.head("valley")),
+        "conversations": lambda m: m.conversations(),
+        "of the project": lambda m: m.conversations(project="survey"),
+        "projects": lambda m: m.projects(),
+        "cards": lambda m: m.store.cards("key"),
+        "card": lambda m: m.store.cards("key", tenant="", names=["k3"]),
+        "keys": lambda m: m.store.used_keys(Key(DEFAULT_TENANT, "glacier")),
+        "recall": lambda m: _hits(m.recall(None, "how deep is the glacier")),
+        "words": lambda m: m.store.search(DEFAULT_TENANT, "glacier 7"),
+        "again": lambda m: _replayed(m, "valley"),
+    }
+    try:
+        async with worded(path) as memory:
+            return {name: await _answer(ask(memory)) for name, ask in asks.items()}
+    except FirnlineError:
+        return {}
+
+
+async def _told(reading):
+    """A head without its end and the time of the last change: reading the entries proves these."""
+    head = await reading
+    return head and (head.hash, head.tokens, head.project, head.metadata, head.strategy)
+
+
+async def _hits(recalling):
+    """Hits, unless recall says that some are missing."""
+    hits = await recalling
+    if hits.degraded:
+        raise StoreCorrupt("named")
+    return [(hit.conversation, hit.seq) for hit in hits]
+
+
+async def _replayed(memory, name):
+    return (await memory.append(name, said(["once"]), idempotency_key=f"once {name}")).replayed
+
+
+async def test_vectors_on_a_damaged_page_are_created_again(filled):
+    """Writing the pages again would make a wrong vector look right."""
+    async with worded(filled) as memory:
+        await memory.embed("glacier")
+        whole = await memory.recall("glacier", "how deep is the glacier")
+    execute(filled, "UPDATE vector SET body = zeroblob(length(body)) WHERE id & 4294967295 = 7")
+    async with worded(filled) as memory:
+        with pytest.raises(StoreCorrupt, match="a page does not match its checksum"):
+            await memory.recall("glacier", "how deep is the glacier")
+        context = await memory.context("glacier", 400, "how deep is the glacier")
+        assert "nothing is recalled: " in str(context.degraded), context.explain()
+        await memory.rebuild_index()
+        await memory.embed("glacier")
+        assert await memory.recall("glacier", "how deep is the glacier") == whole
 
 
 async def test_every_bit_of_the_header_is_named(filled, tmp_path, rng):

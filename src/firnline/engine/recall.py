@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 from firnline.embedding import default_embedder, open_embedder
 from firnline.engine.options import check_names
-from firnline.errors import FirnlineError, InputError, ModelError
+from firnline.errors import FirnlineError, InputError, ModelError, StoreCorrupt, outline
 from firnline.log.entry import Entry, Hits, Key, Scope
 from firnline.log.text import clean_name, clean_text
 from firnline.log.tokens import TokenCounter
@@ -18,6 +19,8 @@ from firnline.recall.search import EntryFinder
 
 if TYPE_CHECKING:
     from firnline.engine.embedding_indexer import EmbeddingIndexer, NearestVectors
+
+logger: Final = logging.getLogger("firnline")
 
 AUTO: Final = "auto"
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
@@ -103,11 +106,16 @@ class Recaller:
         """Entries of up to `tokens` that a context may show for a question, best first.
 
         Those from `shown_from` on are shown anyway, so it does not matter if they have no vectors.
+        If an index or an entry is damaged, the context does without, and says so.
         """
         scope = Scope(conversation=key.conversation)
-        return await self._finder.find(
-            key.tenant, clean_text(question), scope, tokens=tokens, shown_from=shown_from
-        )
+        try:
+            return await self._finder.find(
+                key.tenant, clean_text(question), scope, tokens=tokens, shown_from=shown_from
+            )
+        except StoreCorrupt as error:
+            logger.warning("%s: nothing is recalled: %s", key.conversation, outline(error))
+            return Hits(degraded=[f"nothing is recalled: {outline(error)}"])
 
     async def _belongs(self, scope: Scope) -> bool:
         """Whether the scope's conversation, if there is one, is in the scope's project."""

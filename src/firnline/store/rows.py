@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple, Self
 
 from firnline.errors import ConflictError, InputError, KeyReused, StoreCorrupt
@@ -98,6 +99,9 @@ def head_of(row: Sequence[Any]) -> Head:
     """A head, from its columns in the order that both SQL backends select them."""
     tenant, name, start, next_seq, hash_, total, *rest = row
     created, updated, project, metadata, archived, strategy, *other, sealed = rest
+    texts = tenant, name, metadata, *(text for text in (project, strategy) if text is not None)
+    if not all_of_type(str, *texts):  # a flipped bit makes bytes with the same mark
+        raise damaged_part(str(name), ABOUT)
     ConversationRow.of(Key(tenant, name), (0, next_seq, total, hash_, start))
     if sealed not in (None, mark_of(start, project, metadata, strategy, archived, *other, created)):
         raise damaged_part(name, ABOUT)
@@ -117,6 +121,8 @@ def projects_of(
     try:
         for name, *columns in found:
             check_seal(tenant, project_part(name), sealed.get(name), Seal(1, mark_of(*columns)))
+            if not all_of_type(str, name, *columns):
+                raise damaged_part(tenant, project_part(str(name)))
         for name in {*sealed} - {name for name, *_ in found}:
             raise damaged_part(tenant, project_part(name))
         return [
@@ -263,6 +269,14 @@ def _claimed_seqs(first_seq: int, last_seq: Any) -> range:
     return range(first_seq, max(first_seq, min(last, first_seq + limits.SEGMENT_ENTRIES_MAX)) + 1)
 
 
+def _check_totals(stored: Sequence[Record]) -> None:
+    """Raise `StoreCorrupt` unless each record adds its tokens to the total of the one before."""
+    for item, later in pairwise(stored):
+        sound = item.problem or later.problem or item.total == later.total - later.tokens
+        if not sound:
+            raise StoreCorrupt(f"entry {later.seq}: its total is wrong", seq=later.seq)
+
+
 def verify_span(found: ConversationRow, stored: list[Record], first: int, last: int) -> list[Entry]:
     """The entries of a span, verified: none missing, every hash recomputed.
 
@@ -270,6 +284,7 @@ def verify_span(found: ConversationRow, stored: list[Record], first: int, last: 
     """
     if [record.seq for record in stored] != list(range(max(first - 1, 0), last + 1)):
         raise StoreCorrupt(f"{found.key.conversation}: entries {first} to {last} are incomplete")
+    _check_totals(stored)
     hash_before = stored.pop(0).hash if first > 0 else genesis(found.key)
     check_end(found, stored[-1])
     return chain.checked_entries(stored, hash_before)
@@ -288,10 +303,23 @@ def fits(found: ConversationRow, item: Record, tokens_max: int) -> bool:
     return found.total - (item.total - item.tokens) <= tokens_max
 
 
+def check_left_out(
+    found: ConversationRow, item: Record, previous_hash: str, fitting: Sequence[Record]
+) -> None:
+    """Raise `StoreCorrupt` if a record seems not to fit because its tokens are damaged."""
+    total = found.total - sum([later.tokens for later in fitting])
+    problem = chain.flaw(item, previous_hash) or (
+        "" if item.total == total else "its total is wrong"
+    )
+    if problem:
+        raise StoreCorrupt(f"entry {item.seq}: {problem}", seq=item.seq)
+
+
 def check_newest(found: ConversationRow, fitting: Sequence[Record]) -> None:
     """Raise `StoreCorrupt` unless the records reach the end of the log without gaps."""
     if [item.seq for item in fitting] != list(range(fitting[0].seq, found.next_seq)):
         raise StoreCorrupt(f"{found.key.conversation}: entries are missing at the end of the log")
+    _check_totals(fitting)
     check_end(found, fitting[-1])
 
 

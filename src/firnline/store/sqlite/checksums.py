@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -78,6 +78,18 @@ def verify_reads(connection: apsw.Connection, *, on: bool) -> bool:
     """
     value = "ON" if on else "OFF"
     return connection.execute(f"PRAGMA checksum_verification = {value}").get in {1, "1"}
+
+
+@contextmanager
+def proven_reads(connection: apsw.Connection, *, fresh: bool = False) -> Iterator[None]:
+    """Verify the pages that are read meanwhile; with `fresh`, none that were cached before."""
+    if fresh:
+        connection.execute("PRAGMA shrink_memory")
+    verify_reads(connection, on=True)
+    try:
+        yield
+    finally:
+        verify_reads(connection, on=False)
 
 
 def mark_new(connection: apsw.Connection) -> None:

@@ -27,6 +27,7 @@ from firnline.log.message import microseconds
 from firnline.store import rows
 from firnline.store.rows import Segment, all_of_type
 from firnline.store.seals import PINS
+from firnline.store.sqlite.checksums import proven_reads
 from firnline.store.sqlite.connection import fetch_one
 from firnline.store.sqlite.seals import check_part
 from firnline.store.sqlite.write_buffer import OpenHead, WriteBuffer
@@ -116,12 +117,13 @@ def _replay(
     head: OpenHead,
     idempotency: Idempotency,
 ) -> Appended | None:
-    row = fetch_one(
-        connection,
-        "SELECT fingerprint, first_seq, last_seq, mark FROM idempotency"
-        " WHERE conversation = ? AND key = ?",
-        (head.id, idempotency.key),
-    )
+    with proven_reads(connection):
+        row = fetch_one(
+            connection,
+            "SELECT fingerprint, first_seq, last_seq, mark FROM idempotency"
+            " WHERE conversation = ? AND key = ?",
+            (head.id, idempotency.key),
+        )
     if not row:
         return None
     fingerprint, first, last, mark = row
@@ -176,7 +178,24 @@ def find(connection: apsw.Connection, key: Key) -> SqliteRow | None:
 def head(connection: apsw.Connection, key: Key) -> Head | None:
     """The conversation's head, or None."""
     row = fetch_one(connection, f"{_HEAD} WHERE tenant = ? AND name = ?", key)
-    return rows.head_of(row) if row else None
+    if not row:
+        return None
+    known = rows.head_of(row)
+    _check_head(connection, key, known)
+    return known
+
+
+def _check_head(connection: apsw.Connection, key: Key, known: Head) -> None:
+    """Raise if a sound last entry shows that the head is damaged."""
+    found = find(connection, key)
+    if found is None or not found.next_seq:
+        return
+    last = found.next_seq - 1
+    for record in _live(connection, found, last, last):
+        if (record.hash, record.total) != (known.hash, known.tokens):
+            before = hash_at(connection, found, last - 1)
+            if not record.problem and not chain.flaw(record, before):
+                raise StoreCorrupt(f"the row of the conversation {key.conversation!r} is damaged")
 
 
 def conversations(
@@ -281,6 +300,7 @@ def newest(connection: apsw.Connection, found: SqliteRow, tokens_max: int) -> li
     fitting: list[Record] = []
     for item in _backwards(connection, found):
         if not rows.fits(found, item, tokens_max):
+            rows.check_left_out(found, item, hash_at(connection, found, item.seq - 1), fitting)
             break
         fitting.append(item)
     fitting.reverse()

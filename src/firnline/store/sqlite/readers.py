@@ -16,6 +16,7 @@ import apsw
 
 from firnline.errors import StoreNotOpen, StoreUnavailable
 from firnline.log import limits
+from firnline.store.sqlite.checksums import verify_reads
 from firnline.store.sqlite.connection import (
     DatabaseFile,
     connect,
@@ -41,11 +42,15 @@ class Readers:
         self._at_hand = threading.RLock()
         self._closed = False
 
-    async def run(self, work: Work[T]) -> T:
-        """Run `work` on one snapshot."""
+    async def run(self, work: Work[T], *, proven: bool = False) -> T:
+        """Run `work` on one snapshot.
+
+        With `proven`, each page it reads must match its checksum: for what no row proves, such as
+        indexes, and that something is not there.
+        """
         loop = asyncio.get_running_loop()
         try:
-            reading = loop.run_in_executor(self._threads, self._on_thread, work)
+            reading = loop.run_in_executor(self._threads, self._on_thread, work, proven)
         except RuntimeError:  # closed by another thread
             raise StoreNotOpen from None
         return await reading
@@ -85,14 +90,17 @@ class Readers:
             while self._connections:
                 self._connections.pop().close()
 
-    def _on_thread(self, work: Work[T]) -> T:
+    def _on_thread(self, work: Work[T], proven: bool) -> T:
         with translate_errors(self._place.path):
-            return _in_snapshot(self._connection(), work)
+            return _in_snapshot(self._connection("proven" if proven else "plain"), work)
 
-    def _connection(self) -> apsw.Connection:
-        connection: apsw.Connection | None = getattr(self._local, "connection", None)
+    def _connection(self, kind: str) -> apsw.Connection:
+        """A connection of this thread; the proven one caches no unverified page."""
+        connection: apsw.Connection | None = getattr(self._local, kind, None)
         if connection is None:
-            connection = self._local.connection = connect(self._place, writer=False)
+            connection = connect(self._place, writer=False)
+            verify_reads(connection, on=kind == "proven")
+            setattr(self._local, kind, connection)
             self._connections.append(connection)
         return connection
 

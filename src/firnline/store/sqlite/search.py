@@ -18,6 +18,7 @@ from firnline.log.message import EPOCH, Message, decode, microseconds
 from firnline.store.erasure import NEVER
 from firnline.store.rows import page
 from firnline.store.sqlite import log
+from firnline.store.sqlite.checksums import proven_reads
 from firnline.store.sqlite.connection import fetch_one
 
 _RANK: Final = "bm25(1.0, 0.2, 0.1)"  # own words, words of the entry before, speaker and date
@@ -53,8 +54,9 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
                 words.append((id_, terms, before, " ".join(fact_terms(message))))
                 dates.append((found.id, microseconds(message.created_at or EPOCH), record.seq))
         before = terms[: limits.INDEX_BEFORE_CHARS]
-    connection.executemany(_INSERT, words)
-    connection.executemany("INSERT INTO said VALUES (?, ?, ?)", dates)
+    with proven_reads(connection):  # written again, a damaged page would look right
+        connection.executemany(_INSERT, words)
+        connection.executemany("INSERT INTO said VALUES (?, ?, ?)", dates)
     connection.execute("UPDATE conversation SET indexed = ? WHERE id = ?", (end, found.id))
     return True
 

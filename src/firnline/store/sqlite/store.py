@@ -201,12 +201,40 @@ class SqliteStore:
 
         return await self._write(after_appends)
 
-    async def _read(self, work: Work[T], *, glance: bool = False) -> T:
-        """Return what `work` reads; `glance` is for a row or two found by an index."""
+    async def _read(self, work: Work[T], *, glance: bool = False, proven: bool = False) -> T:
+        """Return what `work` reads; `glance` is for a row or two found by an index.
+
+        `proven` is for what no row proves, such as what an index says; see `Readers.run`.
+        """
+        readers = self._open_readers()
+        return await (readers.glance(work) if glance else readers.run(work, proven=proven))
+
+    def _open_readers(self) -> Readers:
         self._check_process()
         if self._readers is None:
             raise StoreNotOpen
-        return await (self._readers.glance(work) if glance else self._readers.run(work))
+        return self._readers
+
+    async def _read_of(
+        self,
+        key: Key,
+        work: Callable[[apsw.Connection, log.SqliteRow], T],
+        otherwise: T,
+        *,
+        glance: bool = False,
+        proven: bool = False,
+    ) -> T:
+        """Return what `work` reads of a conversation; `otherwise` if it is proven to be missing."""
+
+        def sure(connection: apsw.Connection) -> tuple[T] | None:
+            there = log.find(connection, key)
+            return None if there is None else (work(connection, there),)
+
+        readers, found = self._open_readers(), None
+        if not proven:
+            found = await (readers.glance(sure) if glance else readers.run(sure))
+        found = found or await readers.run(sure, proven=True)
+        return found[0] if found else otherwise
 
     def _check_process(self) -> None:
         if self._process != os.getpid() and self._process:
@@ -236,7 +264,7 @@ class SqliteStore:
     async def used_keys(self, key: Key, *, after: str = "", limit: int = 100) -> list[UsedKey]:
         """See `Store.used_keys`."""
         work = partial(log.used_keys, after=after, limit=limit)
-        return await self._read(_on_conversation(key, work, []))
+        return await self._read_of(key, work, [], proven=True)
 
     async def put_used_keys(self, key: Key, used: Sequence[UsedKey]) -> None:
         """See `Store.put_used_keys`."""
@@ -254,13 +282,11 @@ class SqliteStore:
                 last = min(last, first + limit - 1)
             return log.span(connection, found, first, last)
 
-        return await self._read(_on_conversation(key, work, []))
+        return await self._read_of(key, work, [])
 
     async def newest(self, key: Key, tokens_max: int) -> list[Entry]:
         """See `Store.newest`."""
-        return await self._read(
-            _on_conversation(key, lambda con, found: log.newest(con, found, tokens_max), [])
-        )
+        return await self._read_of(key, lambda con, found: log.newest(con, found, tokens_max), [])
 
     async def at(self, key: Key, seqs: Sequence[int]) -> list[Entry]:
         """See `Store.at`."""
@@ -269,7 +295,7 @@ class SqliteStore:
             there = sorted({seq for seq in seqs if 0 <= seq < found.next_seq})
             return log.at(connection, found, there)
 
-        return await self._read(_on_conversation(key, work, []))
+        return await self._read_of(key, work, [])
 
     async def dated(
         self, key: Key, since: datetime, until: datetime, limit: int, first_seq: int = 0
@@ -277,10 +303,8 @@ class SqliteStore:
         """See `Store.dated`."""
         if not self._place.read_only:
             await self._catch_up(*key)
-        asked = since, until, limit, first_seq
-        return await self._read(
-            _on_conversation(key, lambda con, found: log.dated(con, found, *asked), [])
-        )
+        work = partial(log.dated, since=since, until=until, limit=limit, first_seq=first_seq)
+        return await self._read_of(key, work, [], proven=True)
 
     async def tokens_between(self, key: Key, first_seq: int, last_seq: int) -> int:
         """See `Store.tokens_between`."""
@@ -292,7 +316,7 @@ class SqliteStore:
             before = log.total_at(connection, found, first - 1)
             return log.total_at(connection, found, last) - before
 
-        return await self._read(_on_conversation(key, work, 0))
+        return await self._read_of(key, work, 0)
 
     async def records(self, key: Key, first_seq: int, limit: int) -> list[Record]:
         """See `Store.records`."""
@@ -302,11 +326,12 @@ class SqliteStore:
             stored = log.records(connection, found, first_seq, log.SEQ_MASK, tolerant=True)
             return page(stored, limit)
 
-        return await self._read(_on_conversation(key, work, []))
+        return await self._read_of(key, work, [])
 
     async def head(self, key: Key) -> Head | None:
         """See `Store.head`."""
-        return await self._read(lambda con: log.head(con, key), glance=True)
+        found = await self._read(lambda con: log.head(con, key), glance=True)
+        return found or await self._read(lambda con: log.head(con, key), proven=True)
 
     # -- conversations and projects -----------------------------------------------------------
 
@@ -314,7 +339,8 @@ class SqliteStore:
         self, tenant: str, *, project: str | None = None, after: str = "", limit: int = 100
     ) -> list[Head]:
         """See `Store.conversations`."""
-        return await self._read(lambda con: log.conversations(con, tenant, project, after, limit))
+        asked = tenant, project, after, limit
+        return await self._read(lambda con: log.conversations(con, *asked), proven=True)
 
     async def describe(
         self,
@@ -340,7 +366,7 @@ class SqliteStore:
 
     async def pinned(self, key: Key) -> list[Entry]:
         """See `Store.pinned`."""
-        return await self._read(_on_conversation(key, log.pinned, []))
+        return await self._read_of(key, log.pinned, [])
 
     async def projects(self, tenant: str) -> list[Project]:
         """See `Store.projects`."""
@@ -352,7 +378,7 @@ class SqliteStore:
 
     async def tenants(self) -> list[str]:
         """See `Store.tenants`."""
-        return await self._read(projects.tenants)
+        return await self._read(projects.tenants, proven=True)
 
     # -- search -------------------------------------------------------------------------------
 
@@ -373,7 +399,7 @@ class SqliteStore:
                 found += search.unindexed_matches(*asked, room)
             return found
 
-        return await self._read(work)
+        return await self._read(work, proven=True)
 
     async def _catch_up(self, tenant: str | None = None, conversation: str | None = None) -> None:
         """Index the present entries in bounded transactions, so that appends can run in between."""
@@ -391,13 +417,27 @@ class SqliteStore:
                 if progress is not None:
                     progress(*await self._read(projects.indexed))
         if await self._read(lambda con: health.lacks_checksums(con, self._place)):
+            await self._drop_damaged_vectors()
             await self._write(checksums.rewrite, alone=True)
+
+    async def _drop_damaged_vectors(self) -> None:
+        """Delete vectors on damaged pages: written again, these would look right."""
+        damaged = []
+        try:
+            for span in await self._read(vectors.embedded_by, proven=True):
+                try:
+                    await self._read(partial(vectors.read_all, span=span), proven=True)
+                except StoreCorrupt:
+                    damaged.append(span)
+        except StoreCorrupt:
+            await self._change(vectors.drop_all)
+        await self._change(partial(vectors.drop, spans=damaged))
 
     # -- vectors and topics -------------------------------------------------------------------
 
     async def embedded(self, key: Key, model: str) -> int:
         """See `Store.embedded`."""
-        return await self._read(_on_conversation(key, partial(vectors.embedded_to, model=model), 0))
+        return await self._read_of(key, partial(vectors.embedded_to, model=model), 0, proven=True)
 
     async def embedders(self, key: Key) -> dict[str, int]:
         """See `Store.embedders`."""
@@ -414,21 +454,22 @@ class SqliteStore:
     async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
         """See `Store.vectors`."""
         work = partial(vectors.vector_page, model=model, first_seq=first_seq, limit=limit)
-        return await self._read(_on_conversation(key, work, []))
+        return await self._read_of(key, work, [], proven=True)
 
     async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
         """See `Store.vectors_at`."""
         work = partial(vectors.vectors_at, model=model, seqs=seqs)
-        return await self._read(_on_conversation(key, work, []))
+        return await self._read_of(key, work, [], proven=True)
 
     async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
         """See `Store.unembedded`."""
-        return await self._read(lambda con: vectors.unembedded(con, tenant, model, limit))
+        work = partial(vectors.unembedded, tenant=tenant, model=model, limit=limit)
+        return await self._read(work, proven=True)
 
     async def topics(self, key: Key) -> TopicAssignments:
         """See `Store.topics`."""
         work = partial(read_topics, cache=self._topics)
-        return await self._read(_on_conversation(key, work, TopicAssignments({}, 0, 0)))
+        return await self._read_of(key, work, TopicAssignments({}, 0, 0))
 
     async def assign(
         self,
@@ -449,11 +490,11 @@ class SqliteStore:
     async def members(self, key: Key, topic: int, first_seq: int = 0) -> list[int]:
         """See `Store.members`."""
         work = partial(topic_members, topic=topic, first_seq=first_seq)
-        return await self._read(_on_conversation(key, work, []))
+        return await self._read_of(key, work, [])
 
     async def topics_of(self, key: Key, seqs: Sequence[int]) -> dict[int, int]:
         """See `Store.topics_of`."""
-        return await self._read(_on_conversation(key, partial(topics_of, seqs=seqs), {}))
+        return await self._read_of(key, partial(topics_of, seqs=seqs), {}, proven=True)
 
     # -- digests and leases -------------------------------------------------------------------
 
@@ -489,14 +530,12 @@ class SqliteStore:
 
     async def digests(self, key: Key, versions: Sequence[int] | None = None) -> list[Digest]:
         """See `Store.digests`."""
-        return await self._read(
-            _on_conversation(key, partial(leases.digests, versions=versions), [])
-        )
+        return await self._read_of(key, partial(leases.digests, versions=versions), [])
 
     async def newest_digest(self, key: Key, topic: int | None = None) -> Digest | None:
         """See `Store.newest_digest`."""
-        work = _on_conversation(key, partial(leases.newest_digest, topic=topic), None)
-        return await self._read(work, glance=True)
+        work = partial(leases.newest_digest, topic=topic)
+        return await self._read_of(key, work, None, glance=True)
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """See `Store.put_digests`."""
@@ -544,11 +583,14 @@ class SqliteStore:
     ) -> list[Card]:
         """See `Store.cards`."""
         wanted = card_query(kind, tenant, names, prefix, after)
-        return await self._read(lambda con: select_cards(con, wanted, limit))
+        work = partial(select_cards, asked=wanted, limit=limit)
+        if names is not None and len(found := await self._read(work)) == len({*names}):
+            return found
+        return await self._read(work, proven=True)
 
     async def kinds(self) -> list[str]:
         """See `Store.kinds`."""
-        return await self._read(card_kinds)
+        return await self._read(card_kinds, proven=True)
 
     async def drop_cards(
         self,

@@ -255,7 +255,8 @@ class Transactions:
         """Restore a state in which the next write can run; on corruption, disable writes."""
         self._let_go(error)
         self._hooks.forget()
-        if isinstance(error, StoreCorrupt) and isinstance(error.__cause__, apsw.Error):
+        cause = error.__cause__ if isinstance(error, StoreCorrupt) else None
+        if isinstance(cause, apsw.Error) and not isinstance(cause, apsw.IOError):
             self.fatal = f"{error}; further writes are disabled"
         try:
             if not self._reopen and self._connection.in_transaction:

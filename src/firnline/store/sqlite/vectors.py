@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
+from firnline.log import limits
 from firnline.log.entry import Key
 from firnline.protocols import Vector
 from firnline.store.sqlite import log
+from firnline.store.sqlite.checksums import proven_reads
 from firnline.store.sqlite.connection import fetch_one
 
 
@@ -50,13 +52,14 @@ def put_vectors(
     vectors = [vector for vector in vectors if vector.seq not in erased]
     connection.execute("INSERT OR IGNORE INTO embedder (name) VALUES (?)", (model,))
     embedder = _embedder(connection, model)
-    connection.executemany(
-        "INSERT OR REPLACE INTO vector VALUES (?, ?, ?, ?)",
-        [(embedder, found.entry_id(seq), part, body) for seq, part, body in vectors],
-    )
-    connection.execute(
-        "INSERT OR REPLACE INTO embedded VALUES (?, ?, ?)", (found.id, embedder, next_seq)
-    )
+    with proven_reads(connection):  # written again, a damaged page would look right
+        connection.executemany(
+            "INSERT OR REPLACE INTO vector VALUES (?, ?, ?, ?)",
+            [(embedder, found.entry_id(seq), part, body) for seq, part, body in vectors],
+        )
+        connection.execute(
+            "INSERT OR REPLACE INTO embedded VALUES (?, ?, ?)", (found.id, embedder, next_seq)
+        )
     if next_seq == found.next_seq:
         _drop_others(connection, found, embedder)
     return True
@@ -99,6 +102,41 @@ def delete_at(connection: apsw.Connection, found: log.SqliteRow, seqs: Iterable[
             "DELETE FROM vector WHERE embedder = ? AND id = ?", [(embedder, id_) for id_ in ids]
         )
     return connection.total_changes() - before
+
+
+def embedded_by(connection: apsw.Connection) -> list[tuple[int, int]]:
+    """The conversations and embedders of which there are vectors."""
+    found = connection.execute(
+        "SELECT e.conversation, e.embedder FROM embedded e JOIN embedder m ON m.id = e.embedder"
+    )
+    return [(conversation, embedder) for conversation, embedder in found]
+
+
+def read_all(connection: apsw.Connection, span: tuple[int, int]) -> None:
+    """Read all vectors of a conversation by an embedder, to find damaged pages."""
+    for _ in connection.execute(f"SELECT body FROM vector {_SPAN}", _span(*span)):  # noqa: S608
+        pass
+
+
+def drop(connection: apsw.Connection, spans: Sequence[tuple[int, int]]) -> None:
+    """Delete the vectors of conversations by embedders; they are created again."""
+    for span in spans:
+        connection.execute(f"DELETE FROM vector {_SPAN}", _span(*span))  # noqa: S608
+        connection.execute("DELETE FROM embedded WHERE conversation = ? AND embedder = ?", span)
+
+
+def drop_all(connection: apsw.Connection) -> None:
+    """Delete all vectors; they are created again."""
+    for table in ("vector", "embedded", "embedder"):
+        connection.execute(f"DELETE FROM {table}")  # noqa: S608
+
+
+_SPAN: Final = "WHERE embedder = ? AND id BETWEEN ? AND ?"
+
+
+def _span(conversation: int, embedder: int) -> tuple[int, int, int]:
+    first = conversation << limits.SEQ_BITS
+    return embedder, first, first | log.SEQ_MASK
 
 
 def vector_page(

@@ -18,6 +18,7 @@ import apsw
 
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Key, genesis
+from firnline.store.sqlite.checksums import proven_reads
 from firnline.store.sqlite.commit_record import CommitCounter
 from firnline.store.sqlite.connection import fetch_one
 
@@ -151,7 +152,11 @@ class WriteBuffer:
         return head
 
     def create(self, connection: apsw.Connection, key: Key, now: int) -> OpenHead:
-        """Create the conversation."""
+        """Create the conversation, which is certainly new: a damaged index could hide it."""
+        with proven_reads(connection, fresh=True):
+            sql = "SELECT id FROM conversation WHERE tenant = ? AND name = ?"
+            if fetch_one(connection, sql, key):
+                raise StoreCorrupt("the index of conversations is damaged; run `firnline doctor`")
         start = genesis(key)
         connection.execute(
             "INSERT INTO conversation (tenant, name, genesis, hash, created_at, updated_at)"
