@@ -331,6 +331,32 @@ def test_a_stream_that_fails_before_its_first_event_is_a_bad_gateway(way, kind, 
             assert "upstream" in str(caught.value)
 
 
+def test_a_stream_without_its_last_event_gets_one():
+    with Endpoint() as endpoint, httpx2.Client(timeout=30) as http:
+        body = framed(events()[:-1], random.Random(0), named=True)
+        endpoint.reply = (200, "text/event-stream", body, "whole")
+        asked = {"model": MODEL, "max_tokens": 100, "messages": HISTORY, "stream": True}
+        with running(anthropic=endpoint.url) as server:
+            text = http.post(f"{server.url}/v1/messages", json=asked).text
+    assert text.endswith('event: message_stop\ndata: {"type": "message_stop"}\n\n')
+    assert text.count("event: message_stop") == 1
+
+
+def test_too_many_calls_of_recall_tools_are_a_bad_gateway():
+    function = {"name": "search_history", "arguments": "{}"}
+    answer = completion()
+    answer["choices"][0]["message"]["tool_calls"] = [
+        {"id": f"c{i}", "type": "function", "function": function} for i in range(129)
+    ]
+    with Endpoint() as endpoint, httpx2.Client(timeout=30) as http:
+        endpoint.reply = (200, "application/json", json.dumps(answer).encode(), "whole")
+        with running(upstream=endpoint.url, recall_tools=True) as server:
+            asked = {"model": MODEL, "messages": HISTORY}
+            found = http.post(f"{server.url}/v1/chat/completions", json=asked)
+    assert found.status_code == BAD_GATEWAY
+    assert "calls 129 recall tools; the limit is 128" in found.text
+
+
 def test_an_answer_that_is_too_large_is_a_bad_gateway(monkeypatch):
     monkeypatch.setattr(limits, "ANSWER_BYTES_MAX", 10_000)
     with Endpoint() as endpoint, httpx2.Client(timeout=30) as http:
