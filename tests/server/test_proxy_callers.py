@@ -21,6 +21,7 @@ from firnline.server.auth import Caller
 from firnline.server.proxy.request import find_sender
 from firnline.testing import ModelServer, call_tool
 from support.live_server import running
+from support.rest_client import key_for
 
 MODEL = "gpt-4o-mini"
 SEEDS = range(60 if os.environ.get("FIRNLINE_TORTURE") else 2)
@@ -268,13 +269,14 @@ def test_behind_a_trusted_proxy_callers_are_told_apart_by_their_own_address():
         ModelServer(model=MODEL) as model,
         running(upstream=model.url, auth="proxy", trusted_proxies="127.0.0.1") as server,
     ):
+        key = key_for(server, "ann")
 
         def ask(address, *messages):
             said = [{"role": role, "content": text} for role, text in messages]
             answer = HTTP.post(
                 f"{server.url}/v1/chat/completions",
                 json={"model": MODEL, "messages": said},
-                headers={"x-forwarded-for": address},
+                headers={"x-forwarded-for": address, "x-api-key": key},
             )
             content = answer.json()["choices"][0]["message"]["content"]
             return content, answer.headers["x-firnline-conversation"]
