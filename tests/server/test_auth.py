@@ -346,6 +346,28 @@ EDGES = [
 FORWARDING = ["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded", "Via"]
 FORWARDING += ["X-Real-IP", "CF-Connecting-IP", "True-Client-IP", "X-Client-IP", "Fly-Client-IP"]
 FORWARDING += ["x-forwarded-anything", "Fastly-Client-IP", "X-Original-Forwarded-For", "CDN-Loop"]
+RARE = ["X_Forwarded_For", "X-Forward-For", "CF-Worker", "CF-Access-Jwt-Assertion", "X-Remote-Addr"]
+RARE += [
+    "X-Originating-IP",
+    "X-Real-Port",
+    "X-Scheme",
+    "Front-End-Https",
+    "Max-Forwards",
+    "X-Varnish",
+]
+RARE += [
+    "X-Amz-Cf-Id",
+    "X-Akamai-Edgescape",
+    "Proxy-Connection",
+    "X-Auth-Request-User",
+    "Remote-User",
+]
+RARE += [
+    "Ngrok-Trace-Id",
+    "X-Github-Codespaces-User",
+    "X-Goog-Iap-Jwt-Assertion",
+    "SSL-Client-Cert",
+]
 
 
 @pytest.mark.parametrize(("method", "path"), EDGES)
@@ -358,6 +380,39 @@ def test_what_a_proxy_on_this_machine_forwards_needs_a_key(local, method, path):
                 assert response.status_code == 401, f"{name}: {response.text}"
         headers = {"x-forwarded-for": "1.2.3.4", "authorization": f"Bearer {key_for(local, 'a')}"}
         assert http.request(method, path, headers=headers).status_code != 401
+
+
+def test_headers_of_rarer_proxies_need_a_key_too(local):
+    with httpx2.Client(base_url=local.url, timeout=60) as http:
+        allowed = [name for name in RARE if http.get("/api/v1/me", headers={name: "x"}).is_success]
+    assert allowed == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (["Host: localhost"], b"200"),
+        (["Host: LOCALHOST:80"], b"200"),
+        (["Host: [::1]:80"], b"200"),
+        (["Host: 127.0.0.1"], b"200"),
+        (["Host: localhost."], b"403"),
+        (["Host: a.localhost"], b"403"),
+        (["Host: localhost.evil.example"], b"403"),
+        (["Host: evil.example@localhost"], b"403"),
+        (["Host: localhost/evil.example"], b"403"),
+        (["Host: localhost?evil.example"], b"403"),
+        (["Host: localhost#evil.example"], b"403"),
+        (["Host: localhost", "Sec-Fetch-Site: none", "Sec-Fetch-Site: cross-site"], b"403"),
+        (["Host: localhost", "Origin: http://localhost", "Origin: http://evil.example"], b"403"),
+        (["Host: localhost", "Host: evil.example"], b"400"),
+    ],
+)
+def test_without_a_key_the_name_is_local_and_no_header_says_otherwise(local, headers, status):
+    address = local.url.removeprefix("http://").split(":")
+    with socket.create_connection(address, timeout=20) as client:
+        lines = ["GET /api/v1/me HTTP/1.1", *headers, "Connection: close", "", ""]
+        client.sendall("\r\n".join(lines).encode())
+        assert client.recv(100)[9:12] == status
 
 
 def test_a_request_as_nginx_sends_it_by_default_needs_a_key(local):

@@ -9,6 +9,7 @@ import pytest
 
 from firnline.context.marks import RECALLED_START
 from firnline.testing import ModelServer
+from support.endpoint import Endpoint
 from support.live_server import running
 from support.loop_watch import watched
 
@@ -156,6 +157,118 @@ REQUESTS = {
         lambda: "\n".join(json.dumps(chat(text)) for text in many(1_000, SENTENCE)),
     ),
 }
+
+
+# -- answers of an endpoint -------------------------------------------------------------------
+
+HEAD = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": MODEL}
+VALUES = 30_000 if "FIRNLINE_TORTURE" in os.environ else 12_000
+
+
+def call(name, arguments="{}", index=0):
+    function = {"name": name, "arguments": arguments}
+    return {"id": f"c{index}", "index": index, "type": "function", "function": function}
+
+
+def complete(reason="stop", **message):
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
+    return json.dumps({**HEAD, "choices": [choice]})
+
+
+def chunk(reason=None, **delta):
+    return {**HEAD, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+
+
+def frames(*items):
+    return "".join(f"data: {json.dumps(item)}\n\n" for item in items) + "data: [DONE]\n\n"
+
+
+def message(reason, *content):
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    head = {"id": "m", "type": "message", "role": "assistant", "model": MODEL}
+    return json.dumps({**head, "content": content, "stop_reason": reason, "usage": usage})
+
+
+MANY_CALLS = [call("clock", index=i) for i in range(VALUES)]
+LISTS = '{"query": [' + "[]," * 30 * VALUES + "[]]}"
+RECALLS = [call("search_history", index=i) for i in range(VALUES)]
+BLOCKS = [{"type": "text", "text": "x"}] * 3 * VALUES
+ANSWERS = {
+    "many calls": lambda: complete("tool_calls", tool_calls=MANY_CALLS),
+    "many recalls": lambda: complete("tool_calls", tool_calls=RECALLS),
+    "a recall with long arguments": lambda: complete(
+        "tool_calls", tool_calls=[call("search_history", json.dumps({"query": PROSE}))]
+    ),
+    "a recall with many arguments": lambda: complete(
+        "tool_calls", tool_calls=[call("search_history", LISTS)]
+    ),
+    "a call with many arguments": lambda: complete("tool_calls", tool_calls=[call("clock", LISTS)]),
+    "a recall after a long text": lambda: complete(
+        "tool_calls", content=PROSE, tool_calls=[call("search_history")]
+    ),
+    "empty events": lambda: frames(chunk(content="x"), *[{}] * 8 * VALUES, chunk("stop")),
+    "events after the end": lambda: frames(
+        chunk(content="x"), chunk("stop"), *[chunk(content="y")] * 2 * VALUES
+    ),
+    "many calls in events": lambda: frames(
+        *(chunk(tool_calls=[each]) for each in MANY_CALLS), chunk("tool_calls")
+    ),
+    "claude's many blocks": lambda: message("end_turn", *BLOCKS),
+    "claude's call with many arguments": lambda: message(
+        "tool_use", {"type": "tool_use", "id": "t", "name": "clock", "input": json.loads(LISTS)}
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    with Endpoint() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="module")
+def native(endpoint, tmp_path_factory):
+    store = f"sqlite:///{tmp_path_factory.mktemp('native')}/log.db"
+    options = {"upstream": endpoint.url, "anthropic": endpoint.url, "store": store}
+    with running(**options, recall_tools=True, worker=False) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def translating(endpoint, tmp_path_factory):
+    store = f"sqlite:///{tmp_path_factory.mktemp('translating')}/log.db"
+    with running(upstream=endpoint.url, store=store, recall_tools=True, worker=False) as server:
+        yield server
+
+
+NATIVE = [(name, name.startswith("claude"), True) for name in ANSWERS]
+TRANSLATED = [(name, True, False) for name in ANSWERS if not name.startswith("claude")]
+FEW = [NATIVE[0], NATIVE[1], NATIVE[3], NATIVE[7], TRANSLATED[4]]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_claude", "is_native"),
+    [*NATIVE, *TRANSLATED] if "FIRNLINE_TORTURE" in os.environ else FEW,
+)
+def test_an_answer_does_not_hold_up_the_loop(
+    endpoint, native, translating, name, is_claude, is_native
+):
+    text, server = ANSWERS[name](), native if is_native else translating
+    events = text.startswith("data")
+    kind = "text/event-stream" if events else "application/json"
+    endpoint.reply = (200, kind, text.encode(), "whole")
+    path = "/v1/messages" if is_claude else "/v1/chat/completions"
+    asked = claude("x") if is_claude else chat("x")
+    with watched(server.loop) as watch:
+        for key, stream in (("1", True), ("1", True), *((("2", False),) if not events else ())):
+            answer = httpx2.post(
+                f"{server.url}{path}",
+                json={**asked, "stream": stream},
+                headers={"x-firnline-conversation": name, "idempotency-key": key},
+                timeout=120,
+            )
+            assert answer.status_code in (200, 502), answer.text[:500]
+    assert watch.longest < SECONDS, watch.report()
 
 
 @cache

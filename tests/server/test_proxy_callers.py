@@ -21,6 +21,7 @@ from firnline.server.auth import Caller
 from firnline.server.proxy.request import find_sender
 from firnline.testing import ModelServer, call_tool
 from support.live_server import running
+from support.rest_client import key_for
 
 MODEL = "gpt-4o-mini"
 SEEDS = range(60 if os.environ.get("FIRNLINE_TORTURE") else 2)
@@ -261,3 +262,26 @@ def test_users_and_addresses_are_told_apart():
     # A user who has another address is the same user, and what is not a name names none.
     assert find_sender(ann, {}, {"user": "a"}, "10.0.0.9") == senders[4]
     assert find_sender(ann, {}, {"user": 3, "metadata": "x"}, "10.0.0.1") == senders[0]
+
+
+def test_behind_a_trusted_proxy_callers_are_told_apart_by_their_own_address():
+    with (
+        ModelServer(model=MODEL) as model,
+        running(upstream=model.url, auth="proxy", trusted_proxies="127.0.0.1") as server,
+    ):
+        key = key_for(server, "ann")
+
+        def ask(address, *messages):
+            said = [{"role": role, "content": text} for role, text in messages]
+            answer = HTTP.post(
+                f"{server.url}/v1/chat/completions",
+                json={"model": MODEL, "messages": said},
+                headers={"x-forwarded-for": address, "x-api-key": key},
+            )
+            content = answer.json()["choices"][0]["message"]["content"]
+            return content, answer.headers["x-firnline-conversation"]
+
+        content, first = ask("203.0.113.1", ("user", "hi"))
+        history = (("user", "hi"), ("assistant", content), ("user", "more"))
+        assert ask("203.0.113.2", *history)[1] != first
+        assert ask("203.0.113.1", *history)[1] == first

@@ -8,9 +8,6 @@ import json
 import logging
 import os
 import random
-import socket
-import struct
-from http.server import BaseHTTPRequestHandler
 
 import anthropic
 import httpx2
@@ -21,7 +18,7 @@ from jiter import from_json
 from firnline.errors import ModelError
 from firnline.server.proxy import limits
 from firnline.server.proxy.check import JsonPrefix
-from firnline.testing.listener import Listener
+from support.endpoint import Endpoint
 from support.live_server import running
 
 CASES = 1_500 if os.environ.get("FIRNLINE_TORTURE") else 70
@@ -56,44 +53,6 @@ RAW = (
     b"\x00",
     b"{",
 )
-
-
-class Endpoint:
-    """Answers every request with the `head` and the `body` that the test has set."""
-
-    def __init__(self):
-        self.reply = (200, "application/json", b"{}", "whole")
-
-    def __enter__(self):
-        self._listener = Listener(self, _Handler, 0)
-        self.url = f"http://127.0.0.1:{self._listener.port}/v1"
-        return self
-
-    def __exit__(self, *_):
-        self._listener.stop()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["content-length"]))
-        status, kind, body, ending = self.server.owner.reply
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("connection", "close")
-        self.close_connection = True
-        if ending == "short":  # the connection closes before all of it has come
-            self.send_header("content-length", str(len(body) + 9))
-        self.end_headers()
-        self.wfile.write(body)
-        if ending == "reset":
-            self.wfile.flush()
-            linger = struct.pack("ii", 1, 0)
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
 
 
 # -- valid answers ----------------------------------------------------------------------------
@@ -370,6 +329,32 @@ def test_a_stream_that_fails_before_its_first_event_is_a_bad_gateway(way, kind, 
                     ask_anthropic(anthropic.Anthropic(base_url=server.url, **options), True)
             assert caught.value.status_code == BAD_GATEWAY
             assert "upstream" in str(caught.value)
+
+
+def test_a_stream_without_its_last_event_gets_one():
+    with Endpoint() as endpoint, httpx2.Client(timeout=30) as http:
+        body = framed(events()[:-1], random.Random(0), named=True)
+        endpoint.reply = (200, "text/event-stream", body, "whole")
+        asked = {"model": MODEL, "max_tokens": 100, "messages": HISTORY, "stream": True}
+        with running(anthropic=endpoint.url) as server:
+            text = http.post(f"{server.url}/v1/messages", json=asked).text
+    assert text.endswith('event: message_stop\ndata: {"type": "message_stop"}\n\n')
+    assert text.count("event: message_stop") == 1
+
+
+def test_too_many_calls_of_recall_tools_are_a_bad_gateway():
+    function = {"name": "search_history", "arguments": "{}"}
+    answer = completion()
+    answer["choices"][0]["message"]["tool_calls"] = [
+        {"id": f"c{i}", "type": "function", "function": function} for i in range(129)
+    ]
+    with Endpoint() as endpoint, httpx2.Client(timeout=30) as http:
+        endpoint.reply = (200, "application/json", json.dumps(answer).encode(), "whole")
+        with running(upstream=endpoint.url, recall_tools=True) as server:
+            asked = {"model": MODEL, "messages": HISTORY}
+            found = http.post(f"{server.url}/v1/chat/completions", json=asked)
+    assert found.status_code == BAD_GATEWAY
+    assert "calls 129 recall tools; the limit is 128" in found.text
 
 
 def test_an_answer_that_is_too_large_is_a_bad_gateway(monkeypatch):

@@ -16,7 +16,7 @@ from firnline.context import marks
 from firnline.context.context import Piece, _merged
 from firnline.digest import items
 from firnline.digest.preferences import LIST_SPLIT
-from firnline.errors import InputError
+from firnline.errors import InputError, ModelError
 from firnline.log import json_text, limits
 from firnline.log.entry import Entry
 from firnline.log.json_text import parse_json
@@ -27,6 +27,7 @@ from firnline.models.events import read_events
 from firnline.server.bodies import json_pieces
 from firnline.server.proxy.align import overlap
 from firnline.server.proxy.blocks import BlockReader
+from firnline.server.proxy.check import JsonPrefix
 from firnline.server.proxy.request import find_conversation_name
 
 SECONDS = 4
@@ -142,6 +143,26 @@ def test_blocks_may_come_in_small_pieces():
             reader.read({"type": "content_block_delta", "index": 1, "delta": delta})
         made = reader.content()
     assert [len(made[0]["input"]["a"]), len(made[1]["text"])] == [1_600_000, 800_000]
+
+
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [('{"a": ', " "), ("{", "\t"), ('{"a": 1', "\n"), ('{"a"', " "), ('{"a": "', "x"), ("{}", " ")],
+)
+def test_the_input_of_a_call_may_come_in_small_pieces(start, piece):
+    prefix = JsonPrefix()
+    with quick():
+        prefix.add(start)
+        for _ in range(20_000):
+            prefix.add(piece * 64)
+
+
+def test_a_number_in_the_input_of_a_call_has_a_limit():
+    prefix = JsonPrefix()
+    prefix.add('{"a": 1')
+    with quick(), pytest.raises(ModelError, match="too long"):
+        for _ in range(200_000):
+            prefix.add("1" * 8)
 
 
 def test_arguments_may_come_in_small_pieces():

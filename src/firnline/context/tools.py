@@ -8,13 +8,15 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final, TypeAlias, overload
 
 from firnline.errors import InputError
 from firnline.log import limits
+from firnline.log.json_text import parse_json
 from firnline.log.message import ToolCall
 from firnline.log.text import clean_text
+from firnline.log.threads import run_by_size
 
 logger: Final = logging.getLogger("firnline.turn")
 
@@ -133,7 +135,8 @@ async def answer(call: ToolCall, tools: Sequence[Tool]) -> str:
     if tool is None:
         return _error(_unknown(call.name, tools))
     try:
-        arguments = json.loads(call.arguments or "{}")
+        text = call.arguments or "{}"
+        arguments = await run_by_size(len(text), partial(parse_json, text))
     except (ValueError, RecursionError) as error:
         return _error(f"the arguments are not JSON: {error}")
     if not isinstance(arguments, dict):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Final
+
+_AT_ONCE: Final = 256
+"""Lines that are read before other work gets its turn."""
 
 
 async def read_events(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:
@@ -16,7 +21,9 @@ async def read_events(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str
                 continue
             *lines, rest = b"".join(held).split(b"\n")
             held = [rest]
-            for line in lines:
+            for number, line in enumerate(lines, 1):
+                if number % _AT_ONCE == 0:
+                    await asyncio.sleep(0)  # many small events in one piece hold up the loop
                 name, _, value = line.rstrip(b"\r").decode(errors="replace").partition(":")
                 if name == "data":
                     data.append(value.removeprefix(" "))

@@ -21,13 +21,19 @@ from firnline.server.settings import is_loopback
 Networks: TypeAlias = Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]
 
 _FORWARDED: Final = regex(
-    r"x-forwarded.*|forwarded.*|via|x-real-ip|(.*-)?client-ip|.*-connecting-ip.*|x-original-.*"
-    r"|x-proxy.*|cf-(ray|visitor|ipcountry)|cdn-loop|x-envoy-.*|x-amzn-trace-id|x-azure-.*|x-arr-.*"
-    r"|x-cloud-trace-context|x-appengine-.*|fly-.*|x-vercel-.*|x-nginx-.*|tailscale-.*|true-client.*",
+    r"x[-_]forward.*|forward.*|.*-via|via|x-real-.*|(.*-)?client-ip|.*-connecting-ip.*|x-original-.*"
+    r"|x-originating-.*|x-remote-.*|remote-user|x-auth-request-.*|(x-)?proxy-.*|x-proxyuser-.*"
+    r"|x-scheme|x-url-scheme|x-host|x-http-host-override|front-end-https|max-forwards"
+    r"|surrogate-capability|(x-)?ssl-client-.*|x-varnish.*|x-haproxy-.*|x-nginx-.*|x-envoy-.*"
+    r"|cf-.*|cdn-.*|x-edge-.*|(x-)?akamai-.*|x-amz-cf-.*|x-amzn-.*|x-azure-.*|x-arr-.*|x-ms-original-.*"
+    r"|x-cloud-trace-context|x-goog-iap-.*|x-appengine-.*|fly-.*|x-vercel-.*|(x-)?ngrok-.*"
+    r"|x-github-codespaces.*|x-replit-.*|tailscale-.*|true-client.*",
     re.IGNORECASE,
 )
 """Headers that proxies add."""
 _FORWARDED_FOR: Final = "x-forwarded-for"
+_HOST: Final = regex(r"(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::[0-9]{0,5})?", re.IGNORECASE)
+"""A `Host` header: a name or an address, and a port."""
 _HOPS_MAX: Final = 20
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 
@@ -69,21 +75,17 @@ def client_address(scope: Scope, trusted: Networks) -> str:
 
 def names_this_machine(host: str) -> bool:
     """Whether a `Host` header is a loopback name or address, with any port."""
-    try:
-        return is_loopback(urlsplit(f"//{host}").hostname or "")
-    except ValueError:
-        return False
+    found = _HOST.fullmatch(host)
+    return found is not None and is_loopback(found[1].lower())
 
 
 def is_cross_site(headers: Headers, hosts: Sequence[str]) -> bool:
     """Whether a browser says that a page of another site sent this; `hosts` are our own names."""
-    if headers.get("sec-fetch-site", "none").lower() not in _OWN_SITES:
+    sites = headers.getlist("sec-fetch-site")
+    if any(site.lower() not in _OWN_SITES for site in sites):
         return True
-    origin = headers.get("origin")
-    if origin is None:
-        return False
     try:
-        return urlsplit(origin).netloc not in hosts
+        return any(urlsplit(origin).netloc not in hosts for origin in headers.getlist("origin"))
     except ValueError:
         return True
 

@@ -22,6 +22,8 @@ LINGER_SECONDS: Final = 30.0
 """How long an answer is still read after its client has disconnected."""
 STOPPED: Final = "stopped by the reader"
 """The reason for an answer that was stopped by request."""
+_AT_ONCE: Final = 256
+"""Pieces that are read before other work gets its turn."""
 BUFFER_MAX: Final = 20_000
 """Pieces buffered for a slow client; beyond that it is disconnected, and reading continues."""
 
@@ -212,8 +214,11 @@ async def _read(
 ) -> None:
     try:
         async with aclosing(source) as items:
+            number = 0
             async for item in items:
                 arrived.put_nowait(item)
+                if (number := number + 1) % _AT_ONCE == 0:
+                    await asyncio.sleep(0)  # the end of an answer may come without a wait
     finally:
         arrived.put_nowait(None)
 

@@ -109,12 +109,13 @@ class AnthropicDialect(Dialect):
         while True:
             received = await reply.body()
             data = await run_by_size(len(received), partial(read_message, received))
-            content = _content(data)
+            content = await run_by_size(len(received), partial(_content, data))
             rounds.add_usage(data.get("usage"))
-            if not rounds.is_recall(_called_names(content)):
+            calls = await run_by_size(len(received), partial(_called_names, content))
+            if not rounds.is_recall(calls):
                 break
-            reply = await rounds.send_tool_results(_load_blocks(content))
-        visible = [block for block in content if not _is_recall(rounds, block)]
+            reply = await rounds.send_tool_results(partial(_load_blocks, content), len(received))
+        visible = await run_by_size(len(received), partial(_visible, rounds, content))
         answer = UpstreamAnswer(
             fields={"content": visible},
             model=str(data.get("model") or ""),
@@ -128,20 +129,22 @@ class AnthropicDialect(Dialect):
     async def stream_answer(self, rounds: UpstreamRounds, reply: Reply) -> AnswerStream:
         """See `Dialect.stream_answer`."""
         visible: list[Block] = []
-        model = ""
+        model, size = "", 0
         while True:
             events = _EventFilter(rounds, visible)
             async with aclosing(reply.events()) as arriving:
                 async for data in arriving:
+                    size += len(data)
                     for event in await run_by_size(len(data), partial(events.read, data)):
                         yield event
             model = events.blocks.model or model
             rounds.add_usage(events.blocks.usage)
-            content = list(events.blocks.content().values())
-            visible = [*visible, *(block for block in content if not _is_recall(rounds, block))]
-            if not events.blocks.ended or not rounds.is_recall(_called_names(content)):
+            content = list((await run_by_size(size, events.blocks.content)).values())
+            visible += await run_by_size(size, partial(_visible, rounds, content))
+            calls = await run_by_size(size, partial(_called_names, content))
+            if not events.blocks.ended or not rounds.is_recall(calls):
                 break
-            reply = await rounds.send_tool_results(_load_blocks(content))
+            reply = await rounds.send_tool_results(partial(_load_blocks, content), size)
         if not events.blocks.ended:
             raise ModelError("the upstream answer broke off", code="cut")
         answer = UpstreamAnswer(
@@ -151,7 +154,7 @@ class AnthropicDialect(Dialect):
             usage=rounds.usage,
         )
         yield answer
-        for frame in events.ending(answer):
+        for frame in await run_by_size(size, partial(events.ending, answer)):
             yield "", frame
 
     def load_answer(self, answer: UpstreamAnswer) -> Message:
@@ -238,6 +241,7 @@ class _EventFilter:
         self._rounds, self._visible = rounds, len(earlier)
         self._has_text = any(block.get("type") == "text" for block in earlier)
         self._last: list[tuple[Event, str]] = []
+        self._has_stopped = False
         self._indexes: dict[int, int | None] = {}
 
     def read(self, data: str) -> list[StreamEvent]:
@@ -261,6 +265,7 @@ class _EventFilter:
     def _pass(self, event: Event, data: str) -> Iterator[StreamEvent]:
         text = clean_text(self._separator(event) + self.blocks.read(event))
         visible = self._without_recall(event)
+        self._has_stopped |= event.get("type") == "message_stop"
         if self._last or event.get("type") in _LAST_EVENTS:
             self._last.append((event, data))
         elif visible is not None:
@@ -294,8 +299,11 @@ class _EventFilter:
             self._visible += not recalls
         return self._indexes[index]
 
-    def ending(self, answer: UpstreamAnswer) -> Iterator[str]:
+    def ending(self, answer: UpstreamAnswer) -> list[str]:
         """The end of the answer, with the usage of all rounds."""
+        return list(self._ending(answer))
+
+    def _ending(self, answer: UpstreamAnswer) -> Iterator[str]:
         for event, data in self._last:
             if not self._rounds.tools or event.get("type") != "message_delta":
                 yield event_frame(event, data)
@@ -304,6 +312,8 @@ class _EventFilter:
             total = self._rounds.usage if self._rounds.number else {}
             usage = {**(event.get("usage") or {}), **total}
             yield event_frame({**event, "delta": delta, "usage": usage})
+        if not self._has_stopped:
+            yield event_frame({"type": "message_stop"})
 
 
 # -- blocks -----------------------------------------------------------------------------------
@@ -324,6 +334,11 @@ def _load_blocks(content: Sequence[Mapping[str, Any]]) -> Message:
 
 def _called_names(content: Sequence[Block]) -> list[object]:
     return [block.get("name") for block in content if block.get("type") == "tool_use"]
+
+
+def _visible(rounds: UpstreamRounds, content: Sequence[Block]) -> list[Block]:
+    """The blocks without calls of recall tools."""
+    return [block for block in content if not _is_recall(rounds, block)]
 
 
 def _is_recall(rounds: UpstreamRounds, block: Mapping[str, Any]) -> bool:

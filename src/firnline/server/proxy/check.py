@@ -337,6 +337,8 @@ _CUT: Final = {
     **dict.fromkeys(("string", "key's string"), _CUT_STRING),
 }
 _BLANK: Final = regex(_SPACE)
+_KEEPS_BLANK: Final = frozenset({"object", "string", "key's string"})
+"""In strings, spaces are text; before the object, they are not accepted."""
 _AFTER: Final = {"{": "key or end", "[": "value or end", ":": "value"}
 _OPENING: Final = {"}": "{", "]": "["}
 
@@ -354,7 +356,11 @@ class JsonPrefix:
         while part := _TOKENS[self._wanted].match(text, at):
             at = part.end()
             self._read(part[1])
+        if self._wanted not in _KEEPS_BLANK and (blank := _BLANK.match(text, at)):
+            at = blank.end()  # or each piece would read all spaces before it again
         self._rest = text[at:]
+        if len(self._rest) > limits.INTEGER_DIGITS_MAX:
+            raise malformed("the input of a call has a number that is too long")
         if self._rest and not _CUT.get(self._wanted, _BLANK).fullmatch(self._rest):
             raise malformed("the input of a call is not JSON")
 

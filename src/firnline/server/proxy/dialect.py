@@ -18,6 +18,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Final, TypeAlias
 
 from starlette.responses import Response
@@ -25,6 +26,7 @@ from starlette.responses import Response
 from firnline.context.tools import Tool, answer
 from firnline.errors import BudgetError, FirnlineError, ModelError, TooFast
 from firnline.log.message import Message
+from firnline.log.threads import run_by_size
 from firnline.log.tokens import TokenCounter
 from firnline.server.proxy import limits
 from firnline.server.proxy.upstream import OK, TOO_MANY, Reply
@@ -183,20 +185,31 @@ class UpstreamRounds:
         recalls = bool(calls) and all(name in self.tool_names for name in calls)
         return recalls and self.number < limits.ROUNDS_MAX
 
-    async def send_tool_results(self, message: Message) -> Reply:
-        """Run the recall tools that the model calls, and send their results."""
+    async def send_tool_results(self, load: Callable[[], Message], size: int) -> Reply:
+        """Run the recall tools that a message calls, and send their results.
+
+        `load` makes the message of an answer of so many characters.
+        """
+        message = await run_by_size(size, load)
         calls = message.tool_calls
+        if len(calls) > limits.CALLS_MAX:
+            raise ModelError(
+                f"the upstream answer calls {len(calls):,} recall tools; the limit is "
+                f"{limits.CALLS_MAX}",
+                code="too_large",
+            )
         texts = await asyncio.gather(*(answer(call, self.tools) for call in calls))
         results = [
             Message.tool(text, tool_call_id=call.id)
             for call, text in zip(calls, texts, strict=True)
         ]
         more = [message, *results]
-        self._room -= sum(int(self.request.count.message(each)) for each in more)
+        self._room -= await run_by_size(size, partial(_count_all, more, self.request.count))
         self.number += 1
         if self.number >= limits.ROUNDS_MAX or self._room < self.request.tool_tokens:
             self._body = self._dialect.remove_tools(self._body, self.tool_names)
-        self._body = self._dialect.add_messages(self._body, more)
+        add = partial(self._dialect.add_messages, self._body, more)
+        self._body = await run_by_size(size, add)
         reply = await self._send(self._body)
         if reply.status == TOO_MANY:
             wait = reply.headers.get("retry-after", "")
@@ -209,6 +222,10 @@ class UpstreamRounds:
     def add_usage(self, usage: object) -> None:
         """Add what a round cost."""
         self.usage = _sum_usage(self.usage, usage if isinstance(usage, Mapping) else {})
+
+
+def _count_all(messages: Sequence[Message], count: TokenCounter) -> int:
+    return sum(int(count.message(message)) for message in messages)
 
 
 def _sum_usage(total: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from typing import Final
 
 ROUNDS_MAX: Final = 4
 """Rounds of recall in one request."""
+CALLS_MAX: Final = 128
+"""Calls of recall tools in one round."""
 LOCATE_TRIES: Final = 5
 """Times that a conversation is located again because another request appended to it."""
 PREFIXES_PER_LOOKUP: Final = 64

@@ -23,7 +23,7 @@ from firnline.errors import ConflictError, KeyReused, UnknownConversation
 from firnline.log.entry import Card, Entry, Head
 from firnline.log.message import Message
 from firnline.log.regex import regex
-from firnline.log.threads import run_by_size
+from firnline.log.threads import run_by_size, text_size
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
 from firnline.server.drafts import INTERRUPTED, AnswerDraft, QuestionRef, store_answer
@@ -311,7 +311,8 @@ async def record_answer(
         return status
     key = draft.key if draft else None
     try:
-        message = request.dialect.load_answer(answer)
+        size = text_size(answer.fields)
+        message = await run_by_size(size, partial(request.dialect.load_answer, answer))
         try:
             if location.named:
                 question = QuestionRef(location.question, location.hash)
@@ -349,7 +350,9 @@ async def _record_origin(
         context = replace(status.context, conversation=location.conversation)
         saves.append(try_record(request.memory, context, answer.seq, **facts))
     if location.hashes:
-        name = extend_hash(location.hashes[-1], fingerprint(answer.message))
+        size = text_size([answer.message.text, answer.message.tool_calls])
+        known = await run_by_size(size, partial(fingerprint, answer.message))
+        name = extend_hash(location.hashes[-1], known)
         saves.append(_save_prefixes(request.memory, location.conversation, [name], [answer.seq]))
     await asyncio.gather(*saves)  # together, so that they share a commit
 

@@ -98,11 +98,13 @@ class OpenAIDialect(Dialect):
             choice = data["choices"][0]
             fields: dict[str, Any] = choice["message"]
             rounds.add_usage(data.get("usage"))
-            if not rounds.is_recall(_called_names(fields)):
+            calls = await run_by_size(len(received), partial(_called_names, fields))
+            if not rounds.is_recall(calls):
                 break
-            reply = await rounds.send_tool_results(_load_calls(fields))
+            reply = await rounds.send_tool_results(partial(_load_calls, fields), len(received))
+        visible = partial(_without_recall, fields, rounds.tool_names)
         answer = UpstreamAnswer(
-            fields=_without_recall(fields, rounds.tool_names),
+            fields=await run_by_size(len(received), visible),
             model=str(data.get("model") or ""),
             finish_reason=str(choice.get("finish_reason") or ""),
             usage=rounds.usage,
@@ -206,24 +208,26 @@ def _load_calls(fields: Mapping[str, Any]) -> Message:
 
 async def stream_chunks(rounds: UpstreamRounds, reply: Reply, *, with_usage: bool) -> AnswerStream:
     """The chunks of an answer as the client gets them, and the answer before those that end it."""
-    earlier, model = "", ""
+    earlier, model, size = "", "", 0
     while True:
         chunks = _ChunkFilter(rounds, with_usage=with_usage)
         async with aclosing(reply.events()) as arriving:
             async for data in arriving:
+                size += len(data)
                 text, visible = await run_by_size(len(data), partial(chunks.read, data))
                 if visible is not None:
                     yield text, _event(visible)
         model = chunks.model or model
         rounds.add_usage(chunks.pieces.usage)
-        fields = chunks.pieces.fields()
-        if not rounds.is_recall(_called_names(fields)):
+        fields = await run_by_size(size, chunks.pieces.fields)
+        if not rounds.is_recall(await run_by_size(size, partial(_called_names, fields))):
             break
         earlier += fields.get("content") or ""
-        reply = await rounds.send_tool_results(_load_calls(fields))
+        reply = await rounds.send_tool_results(partial(_load_calls, fields), size)
     if not chunks.is_complete:
         raise ModelError("the upstream answer broke off", code="cut")
-    visible_fields = _without_recall(fields, rounds.tool_names)
+    without_recall = partial(_without_recall, fields, rounds.tool_names)
+    visible_fields = await run_by_size(size, without_recall)
     if earlier:  # text before a recall; the client sends it back as a part of the answer
         visible_fields["content"] = earlier + (fields.get("content") or "")
     answer = UpstreamAnswer(
@@ -233,7 +237,7 @@ async def stream_chunks(rounds: UpstreamRounds, reply: Reply, *, with_usage: boo
         usage=rounds.usage,
     )
     yield answer
-    for data in chunks.ending(answer):
+    for data in await run_by_size(size, partial(chunks.ending, answer)):
         yield "", _event(data)
 
 

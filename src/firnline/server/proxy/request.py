@@ -24,6 +24,7 @@ from firnline.log.threads import run_by_size
 from firnline.log.wire import load_json, tool_input
 from firnline.memory import Memory
 from firnline.server.auth import Caller, caller_of, parts_of
+from firnline.server.peer import client_address
 from firnline.server.proxy import limits
 from firnline.server.proxy.dialect import Dialect
 from firnline.server.proxy.upstream import Upstream
@@ -213,9 +214,12 @@ async def parse_request(
 ) -> ProxyRequest:
     """What the client sent; `conversation` is the name in the path. `InputError` if it is wrong."""
     sent, parts = await read_body(request), parts_of(request)
-    body = dialect.read_request(sent, parts.settings.upstream or "")
+    size = len(await request.body())
+    read = partial(dialect.read_request, sent, parts.settings.upstream or "")
+    body = await run_by_size(size, read)
     name = find_conversation_name(conversation, request.headers, sent)
-    caller, address = caller_of(request), request.client.host if request.client else ""
+    caller = caller_of(request)
+    address = client_address(request.scope, parts.settings.proxies)
     if not body["messages"]:
         raise InputError("messages: must not be empty")
     retries = _read_count(request.headers.get(_RETRIES, "0"))
@@ -231,7 +235,7 @@ async def parse_request(
         name=name,
         attempt=Attempt(request.headers.get("idempotency-key", ""), retries > 0),
         sender=find_sender(caller, request.headers, sent, address),
-        size=len(await request.body()),
+        size=size,
     )
 
 

@@ -40,7 +40,8 @@ async def build_request_context(
     """
     status, messages, count = located.status, located.messages, counter(request.model)
     if (location := status.location) is None:
-        body = request.dialect.finish_request(dict(request.body))
+        finish = partial(request.dialect.finish_request, dict(request.body))
+        body = await run_by_size(request.size, finish)
         return UpstreamRequest(client_body=request.body, body=body, count=count), status
     status = replace(status, window=await _find_window(request))
     if status.window is None and _is_whole(location, messages):
@@ -79,9 +80,10 @@ async def build_request_context(
         status = status.degrade("no context", error)
     if tools:
         body["tools"] = definitions
+    size = max(request.size, status.context.tokens if status.context else 0)
     prepared = UpstreamRequest(
         client_body=request.body,
-        body=request.dialect.finish_request(body),
+        body=await run_by_size(size, partial(request.dialect.finish_request, body)),
         count=count,
         prompt_tokens=status.context.tokens if status.context else 0,
         tools=tools,

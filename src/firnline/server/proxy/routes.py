@@ -52,6 +52,8 @@ passthrough = APIRouter(include_in_schema=False)
 
 _STREAM: Final = "text/event-stream"
 _PASSED: Final = frozenset({"models", "embeddings", "moderations", "audio", "images"})
+_FEW_TOKENS: Final = 2_000
+"""Stored answers up to this long are written in the event loop."""
 _RELATIVE: Final = frozenset({"", ".", ".."})
 
 
@@ -137,7 +139,7 @@ async def answer_request(
     if status.context is not None:
         request.parts.tokens.charge(request.caller.id, status.context.tokens)
     if status.location is not None and status.location.answer is not None:
-        return _replay_response(request, status, status.location.answer)
+        return await _replay_response(request, status, status.location.answer)
     rounds = UpstreamRounds(dialect, prepared, partial(send_upstream, request, status))
     reply = await send_upstream(request, status, prepared.body)
     if reply.status < BAD_REQUEST and reply.status != OK:
@@ -146,7 +148,8 @@ async def answer_request(
         headers, error = {**reply.headers, **status.headers()}, await reply.body()
         if upstream is not None and status.context is not None and status.window is None:
             upstream.listed.learn(request.model, error)
-        return dialect.rejection(reply.status, error, headers)
+        reject = partial(dialect.rejection, reply.status, error, headers)
+        return await run_by_size(len(error), reject)
     if request.streams:
         return await _stream_response(request, status, rounds, reply)
     recording = _read_and_record_answer(request, status, rounds, reply)
@@ -240,12 +243,15 @@ async def _frames(listener: StreamListener[str], request: ProxyRequest) -> Async
         yield request.dialect.error_event(error).encode()
 
 
-def _replay_response(request: ProxyRequest, status: MemoryStatus, answer: Entry) -> Response:
+async def _replay_response(request: ProxyRequest, status: MemoryStatus, answer: Entry) -> Response:
     """The stored answer to the same request."""
     headers = {**status.headers(), "x-firnline-replayed": "true"}
+    message, size = answer.message, answer.tokens
     if not request.streams:
-        return json_response(request.dialect.replay_body(answer.message), headers=headers)
-    events = "".join(request.dialect.replay_events(answer.message, request.body))
+        body = await run_by_size(size, partial(request.dialect.replay_body, message), _FEW_TOKENS)
+        return json_response(body, headers=headers)
+    replay = partial(request.dialect.replay_events, message, request.body)
+    events = await run_by_size(size, lambda: "".join(replay()), _FEW_TOKENS)
     return Response(events, media_type=_STREAM, headers=headers)
 
 

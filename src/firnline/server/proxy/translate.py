@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 
 from fastapi.responses import JSONResponse
@@ -12,6 +13,7 @@ from starlette.responses import Response
 from firnline.errors import BudgetError, FirnlineError, InputError
 from firnline.log.media_wire import json_text, openai_parts, place_tool_media
 from firnline.log.message import Message, Part
+from firnline.log.threads import run_by_size, text_size
 from firnline.log.wire import anthropic_blocks, load_anthropic
 from firnline.models.answers import CONTEXT_LENGTH, load_body, read_error
 from firnline.models.http import limit_name
@@ -66,7 +68,8 @@ class TranslatedDialect(OpenAIDialect):
     ) -> tuple[Body, UpstreamAnswer]:
         """See `Dialect.read_answer`."""
         _, answer = await super().read_answer(rounds, reply)
-        return self._answer_body(answer), answer
+        body = await run_by_size(text_size(answer.fields), partial(self._answer_body, answer))
+        return body, answer
 
     async def stream_answer(self, rounds: UpstreamRounds, reply: Reply) -> AnswerStream:
         """Text is passed on as it arrives, calls when they are complete."""
@@ -87,7 +90,8 @@ class TranslatedDialect(OpenAIDialect):
                         yield event
                     sent += chunk[0]
         if answer is not None:
-            for frame in self._ending_frames(answer, sent):
+            frames = partial(self._ending_frames, answer, sent)
+            for frame in await run_by_size(text_size(answer.fields), lambda: list(frames())):
                 yield "", frame
 
     def _ending_frames(self, answer: UpstreamAnswer, sent: str) -> Iterator[str]:
