@@ -112,7 +112,9 @@ def test_search_explains_its_scores_and_says_what_is_archived(trip):
     lines = told(trip, "search", "platform nine", "--explain").splitlines()
     assert len(lines) == 6
     for line in lines[1::2]:
-        total, parts = re.fullmatch(r" {5}score ([\d.]+): (.*?)(?: \(archived\))?", line).groups()
+        form = r" {5}score ([\d.]+): (.*); chance (\d+)%(?: \(archived\))?"
+        total, parts, chance = re.fullmatch(form, line).groups()
+        assert 0 <= int(chance) <= 100
         values = [float(part.split()[1]) for part in parts.split(", ")]
         assert float(total) == pytest.approx(sum(values), abs=0.05)
         assert values == sorted(values, key=lambda value: -abs(value))
@@ -127,6 +129,7 @@ def test_search_for_machines(trip):
     assert (first["seq"], first["archived"]) == (0, True)
     assert first["created_at"] == "2026-03-10T22:30:00.000000Z"
     assert first["score"] == pytest.approx(sum(first["parts"].values()))
+    assert 0 < first["chance"] < 1
     assert first["message"]["content"] == TRIP[0].text
     assert told(trip, "search", "zebra", "--json") == ""
 

@@ -1614,11 +1614,15 @@ export interface components {
             };
             /** @description Other conversations with this message at this number: branches. */
             also_in: string[];
+            /** @description The probability that the message is evidence for the question. */
+            chance: number;
             explanation: string;
         };
         /** @description The entries that were found, best first. */
         Hits: {
             data: components["schemas"]["Hit"][];
+            /** @description How many of the first are likely enough to be evidence. */
+            earned: number;
             /** @description Why entries may be missing: their vectors are not created yet. Usually empty. */
             degraded: string[];
         };

@@ -51,8 +51,9 @@ def _search(options: argparse.Namespace) -> None:
     hits = with_memory(options, work, embedder=chosen)
     for hit in hits:
         if options.json:
-            about = {"conversation": hit.conversation, "score": hit.score, "parts": dict(hit.parts)}
-            print_json({**about, "also_in": hit.also_in, **entry_json(hit.entry)})
+            about = {"conversation": hit.conversation, "chance": hit.chance, "score": hit.score}
+            about |= {"parts": dict(hit.parts), "also_in": hit.also_in}
+            print_json({**about, **entry_json(hit.entry)})
         else:
             _print_hit(hit, zone, explain=options.explain)
     if not hits and not options.json:
@@ -88,11 +89,12 @@ def _filters(options: argparse.Namespace) -> Filters:
 
 
 def _score_text(hit: Hit) -> str:
-    """The parts of the score, the largest first."""
+    """The parts of the score, the largest first, and the chance."""
     parts = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
     listed = ", ".join(f"{name} {value:+.2f}" for name, value in parts if abs(value) >= _LEAST)
     archived = " (archived)" if hit.archived else ""
-    return f"score {hit.score:.2f}: {listed or 'no single part'}{archived}"
+    listed = f"{listed or 'no single part'}; chance {hit.chance:.0%}"
+    return f"score {hit.score:.2f}: {listed}{archived}"
 
 
 def _line(conversation: str, entry: Entry, zone: tzinfo) -> str:

@@ -402,7 +402,8 @@ class Client:
         body = {"query": query, "limit": limit, "tokens": tokens, **filters}
         path = "/search" if conversation is None else _at(conversation, "search")
         found = await self._post(path, body, repeatable=True)
-        return Hits(_decode_list(Hit, found), found.get("degraded", ()))
+        degraded, earned = found.get("degraded", ()), found.get("earned", 0)
+        return Hits(_decode_list(Hit, found), degraded, earned)
 
     # -- topics -------------------------------------------------------------------------------
 

@@ -105,6 +105,7 @@ class Recaller:
     async def for_context(self, key: Key, question: str, tokens: int, shown_from: int) -> Hits:
         """Entries of up to `tokens` that a context may show for a question, best first.
 
+        Repeats are left out. The first `Hits.earned` are enough for a context that stays small.
         Those from `shown_from` on are shown anyway, so it does not matter if they have no vectors.
         If an index or an entry is damaged, the context does without, and says so.
         """

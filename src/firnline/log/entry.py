@@ -279,7 +279,8 @@ class Hit:
     """An entry that recall found, its conversation and its score.
 
     `parts` are the summands of the score, by feature. `also_in` are the other conversations that
-    have the same message at the same sequence number: branches are copies.
+    have the same message at the same sequence number: branches are copies. `chance` is the
+    calibrated probability that the message is evidence for the question, from 0 to 1.
     """
 
     conversation: str
@@ -287,6 +288,7 @@ class Hit:
     score: float
     parts: Mapping[str, float] = field(default_factory=dict)
     also_in: tuple[str, ...] = ()
+    chance: float = 0.0
 
     @property
     def seq(self) -> int:
@@ -312,13 +314,17 @@ class Hit:
 class Hits(list[Hit]):
     """The entries that recall found, best first.
 
-    `degraded` says why some may be missing, for example because they have no vectors yet, and is
-    empty otherwise.
+    The first `earned` of them are likely enough to be evidence to earn their place in a small
+    context. `degraded` says why some may be missing, for example because they have no vectors yet,
+    and is empty otherwise.
     """
 
-    def __init__(self, hits: Iterable[Hit] = (), degraded: Iterable[str] = ()) -> None:
+    def __init__(
+        self, hits: Iterable[Hit] = (), degraded: Iterable[str] = (), earned: int = 0
+    ) -> None:
         super().__init__(hits)
         self.degraded = tuple(degraded)
+        self.earned = earned
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class FoundEntry(NamedTuple):
     conversation: str = ""
     score: float | None = None
     also_in: tuple[str, ...] = ()
+    chance: float | None = None
 
 
 class QuotedPage(NamedTuple):
@@ -143,6 +144,7 @@ class Quoter:
             text=text,
             next_offset=next_offset,
             score=None if one.score is None else round(one.score, 3),
+            chance=None if one.chance is None else round(one.chance, 3),
             also_in=list(one.also_in[: limits.AGENT_COPIES]),
         )
 

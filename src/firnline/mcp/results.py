@@ -29,6 +29,9 @@ class QuotedMessage(BaseModel):
         description="The text is cut; continue with first_seq = seq and offset = next_offset.",
     )
     score: float | None = None
+    chance: float | None = Field(
+        default=None, description="The probability that it is evidence for the query."
+    )
     also_in: list[str] = Field(
         default=[], description="Branches that have the same message at the same number."
     )

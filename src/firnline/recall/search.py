@@ -5,6 +5,7 @@ meaning   the nearest vectors, if there is an embedder
 date      entries of the days that the question names
 copies    of the same message in several branches, one (`copies`)
 rank      all of them and their neighbors, one conversation at a time (`rank`), pure
+chance    of each to be evidence (`chance`), pure; a context leaves out repeats (`repeats`)
 pack      the best that fit into a number of tokens, or a number of entries
 """
 
@@ -13,8 +14,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Final, NamedTuple, Protocol
@@ -25,10 +26,12 @@ from firnline.log import limits
 from firnline.log.entry import Entry, Hit, Hits, IndexMatch, Key, Scope, live
 from firnline.models.guard import Breaker
 from firnline.protocols import Clock, Embedder, Store
+from firnline.recall.chance import chances, count_earned
 from firnline.recall.copies import Copies, EntryPlace
 from firnline.recall.passages import model_key
 from firnline.recall.query import RecallQuery, parse_question
 from firnline.recall.rank import pack, rank
+from firnline.recall.repeats import without_repeats
 from firnline.recall.tools import find_recalled
 from firnline.topics import Rules
 from firnline.topics.similarity import likeness
@@ -121,7 +124,7 @@ class EntryFinder:
         fails, or has not processed all entries in scope, the search goes on by words, and the
         result says so; no text of a question raises an error. Calls and results of recall tools
         come last. With `shown_from` it is for a context that shows the entries from there on: they
-        need no vectors, and calls and results of recall tools are left out.
+        need no vectors, and repeats and calls and results of recall tools are left out.
         """
         parsed = parse_question(question, self._clock())
         breadth, reach = _breadth(limit, tokens)
@@ -134,25 +137,25 @@ class EntryFinder:
         nearest = [cosine for there in found.values() for cosine in there.near.values()]
         floor = min(nearest, default=None)
         hits: list[Hit] = []
+        sure: set[tuple[str, int]] = set()
         echoes: set[tuple[str, int]] = set()
         for conversation, there in found.items():
             key = Key(tenant, conversation)
             ranked = await self._ranked(key, parsed, there, scope, reach, floor)
-            hits += ranked if tokens is not None else [h for h in ranked if h.seq in there.sure]
+            hits += ranked
+            sure |= {(conversation, seq) for seq in there.sure}
             recalled = await find_recalled([h.entry for h in ranked], partial(self._store.at, key))
             echoes |= {(conversation, seq) for seq in recalled}
-        # The result of an earlier search only repeats what it found: it comes last.
-        if shown_from is not None:
-            hits = [hit for hit in hits if (hit.conversation, hit.seq) not in echoes]
-        hits.sort(
-            key=lambda h: ((h.conversation, h.seq) in echoes, -h.score, h.conversation, h.seq)
-        )
+        hits = _order(hits, echoes, for_context=shown_from is not None)
+        if tokens is None:
+            hits = [hit for hit in hits if (hit.conversation, hit.seq) in sure]
         if copies is not None:
             hits = await copies.unite(hits)
         if tokens is not None:
             hits = pack(hits, lambda hit: size(hit.entry), tokens)
         missing = await self._missing_vectors(tenant, question, vector, scope, shown_from)
-        return Hits(hits[:limit], missing)
+        hits = hits[:limit]
+        return Hits(hits, missing, count_earned([hit.chance for hit in hits]))
 
     # -- candidates ---------------------------------------------------------------------------
 
@@ -326,6 +329,24 @@ class EntryFinder:
                 seq for seq, topic in of.items() if (key.conversation, topic) in scope.topics
             }
         return allowed
+
+
+def _order(
+    hits: Sequence[Hit], echoes: Collection[tuple[str, int]], *, for_context: bool
+) -> list[Hit]:
+    """The hits of all conversations with their chances, best first.
+
+    The result of an earlier search only repeats what it found: it comes last, with no chance. A
+    context has neither those nor messages that repeat a better one.
+    """
+    ordered = sorted(hits, key=lambda hit: (-hit.score, hit.conversation, hit.seq))
+    found = [hit for hit in ordered if (hit.conversation, hit.seq) not in echoes]
+    if for_context:
+        found = without_repeats(found)
+    found = [replace(hit, chance=chance) for hit, chance in zip(found, chances(found), strict=True)]
+    if for_context:
+        return found
+    return found + [hit for hit in ordered if (hit.conversation, hit.seq) in echoes]
 
 
 async def scope_conversations(store: Store, tenant: str, scope: Scope) -> list[str]:

@@ -77,10 +77,10 @@ def hit(one: Hit) -> dict[str, Any]:
 
 
 def explain(one: Hit) -> str:
-    """The parts of a score, the largest first."""
+    """The parts of a score, the largest first, and the chance."""
     parts = sorted(one.parts.items(), key=lambda part: -abs(part[1]))
     listed = ", ".join(f"{name} {value:+.2f}" for name, value in parts if abs(value) >= _SCORE_MIN)
-    return f"score {one.score:.2f}: {listed or 'no single reason'}"
+    return f"score {one.score:.2f}: {listed or 'no single reason'}; chance {one.chance:.0%}"
 
 
 def context(one: Context, shape: str = "openai") -> dict[str, Any]:

@@ -229,14 +229,16 @@ Hit: Final = model_of(
     log.Hit,
     doc="An entry that was found, and why.",
     parts=Doc("The parts of the score."),
+    chance=Doc("The probability that the message is evidence for the question."),
     also_in=Doc("Other conversations with this message at this number: branches."),
-    explanation=Annotated[str, Doc("", "score 2.10: words +1.40, meaning +0.70")],
+    explanation=Annotated[str, Doc("", "score 2.10: words +1.40, meaning +0.70; chance 62%")],
 )
 Hits: Final = _page_of(
     "Hits",
     "The entries that were found, best first.",
     Hit,
     BaseModel,
+    earned=Annotated[int, Doc("How many of the first are likely enough to be evidence.")],
     degraded=Annotated[
         list[str],
         Doc("Why entries may be missing: their vectors are not created yet. Usually empty."),

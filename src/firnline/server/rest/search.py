@@ -63,7 +63,8 @@ async def _search(
     hits = await memory.recall(
         conversation, query.query, limit=query.limit, tokens=query.tokens, **filters
     )
-    return {"data": [responses.hit(hit) for hit in hits], "degraded": hits.degraded}
+    data = [responses.hit(hit) for hit in hits]
+    return {"data": data, "earned": hits.earned, "degraded": hits.degraded}
 
 
 @routes.get("/dates", response_model=schemas.Span, responses=FOUND)
