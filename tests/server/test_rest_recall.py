@@ -50,6 +50,9 @@ def test_search_finds_words_here_or_everywhere(talk):
     best = everywhere["data"][0]
     assert best["score"] == pytest.approx(sum(best["parts"].values()))
     assert best["explanation"].startswith(f"score {best['score']:.2f}: ")
+    assert best["explanation"].endswith(f"; chance {best['chance']:.0%}")
+    assert 0 < best["chance"] < 1
+    assert everywhere["earned"] == sum(hit["chance"] >= 0.05 for hit in everywhere["data"])
 
 
 def test_search_is_the_same_by_address_and_by_body(talk):

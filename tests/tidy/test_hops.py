@@ -28,8 +28,9 @@ END = "<!-- /walk -->"
 BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     "append": (4, 7, 10, 22),  # with the record of the commit
     # What is read next to the log is compared with its seals.
-    "context": (13, 36, 22, 67),
-    "recall": (9, 11, 13, 30),
+    # Repeats are left out of what is recalled, and chances say where it stops.
+    "context": (13, 38, 22, 69),
+    "recall": (9, 12, 13, 31),  # with the chances of what was found
     # The server limits its connections itself and looks at who is at their other end;
     # anonymous requests are kept apart.
     "chat": (16, 41, 23, 69),
@@ -92,6 +93,7 @@ WALKS = {  # the hops of each call in the order of their first run
         ("store.sqlite.store.SqliteStore.search", "finds entries by their words"),
         ("recall.rank.rank", "weighs the candidates and their neighbors; pure"),
         ("recall.rank.features", "measures what speaks for each"),
+        ("recall.chance.chances", "says how likely each is to be evidence; pure"),
         ("engine.events.Timed.done", "counts the event"),
     ],
     "chat": [

@@ -3,7 +3,7 @@
     python tools/ranker/calibrate.py chats.json tests/support/evidence_chats.json [--write]
 
 Both files are in the format of LoCoMo (see ``train.py``); a speaker called ``user`` or
-``assistant`` is a role. A question without evidence is one that the chat does not answer. From each
+``assistant`` is a role. A question of category 5 without evidence has no answer there. From each
 chat several logs are made, so that the chance holds for all of them:
 
 whole      the chat
@@ -152,8 +152,8 @@ def questions_of(
     for asked in chat["qa"]:
         ids = re.findall(r"D\d+:\d+", " ".join(asked["evidence"]))
         evidence = frozenset(places[name] for name in ids if name in places)
-        # No evidence is meant, or LoCoMo's ids are those of turns and it is not adversarial.
-        if not asked["evidence"] or (evidence and asked["category"] != ADVERSARIAL):
+        unanswered = asked["category"] == ADVERSARIAL and not asked["evidence"]
+        if unanswered or (evidence and asked["category"] != ADVERSARIAL):
             yield asked["question"], evidence
 
 

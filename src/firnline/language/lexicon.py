@@ -291,3 +291,18 @@ arabic hebrew irish scottish welsh dutch swedish norwegian danish finnish portug
 hungarian ukrainian persian indian latin american british european african asian
 """)
 """Words that are not a name where one might stand: "my name is spelled …", "call me back"."""
+
+FILLERS: Final = _words("""
+a already also an and as btw by hello hey hi i just mentioned oh ok okay please really remember
+reminder remind said say so thanks that the told very way well yes
+""")
+"""Words that a repetition may add: "as I said, …"."""
+
+QUALIFIERS: Final = _words("""
+after almost although barely because before but could despite except few formerly hardly if instead
+less many may maybe might more most nearly never no nobody none nor not nothing nowhere once only
+or per should some than though till unless unlike until used was were when while without would
+ain aren can couldn didn doesn don hadn hasn haven isn mightn mustn needn shouldn t wasn weren won
+wouldn aber jamais kein keine keinen nein ni nicht nie niemals nunca oder ohne pas sans senza sin
+""")
+"""Words that change what a sentence says."""

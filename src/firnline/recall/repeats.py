@@ -29,24 +29,9 @@ _WORDS_MIN: Final = 3  # "Yes!" is the answer to many questions
 _WORDS_MAX: Final = 400
 _NEW_MAX: Final = 0.25  # of the words of the shorter text; fillers do not count
 _WORD: Final = regex(r"[^\W\d_][\w']*")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_FILLERS: Final = _words("""
-a already also an and as btw by hello hey hi i just mentioned oh ok okay please really
-remember reminder remind said say so thanks that the told very way well yes
-""")
-_CHANGES: Final = _words("""
-after almost although barely because before but could despite except few formerly hardly if instead
-less many may maybe might more most nearly never no nobody none nor not nothing nowhere once only
-or per should some than though till unless unlike until used was were when while without would
-ain aren can couldn didn doesn don hadn hasn haven isn mightn mustn needn shouldn t wasn weren won
-wouldn aber jamais kein keine keinen nein ni nicht nie niemals nunca oder ohne pas sans senza sin
-""").union(MONTHS, WEEKDAYS, lexicon.SMALL_NUMBERS, lexicon.TENS)
-"""Words that change what is said."""
+_CHANGES: Final = lexicon.QUALIFIERS.union(
+    MONTHS, WEEKDAYS, lexicon.SMALL_NUMBERS, lexicon.FOREIGN_NUMBERS, lexicon.TENS
+)
 
 
 class _Statement(NamedTuple):
@@ -111,7 +96,7 @@ def _new_words(short: Sequence[str], long: Sequence[str]) -> list[str] | None:
     for word in long:
         if at < len(short) and word == short[at]:
             at += 1
-        elif word not in _FILLERS:
+        elif word not in lexicon.FILLERS:
             new.append(word)
     return new if at == len(short) else None
 
