@@ -19,6 +19,7 @@ from firnline.engine.digest_history import Difference, State
 from firnline.log.chain import Verification
 from firnline.log.entry import Archived
 from firnline.log.message import Part, ToolCall
+from firnline.recall.chance import EARNED_CHANCE
 from firnline.server.app import create_app
 from firnline.server.settings import load
 from firnline.topics import TopicMatch, TopicStats
@@ -143,6 +144,7 @@ async def _found_and_counted(client, run, memory):
     hits = await client.recall("trip", "tide on day 7", limit=3, roles=["assistant"])
     assert hits == run(memory.recall("trip", "tide on day 7", limit=3, roles=["assistant"]))
     assert {hit.message.role for hit in hits} == {"assistant"}
+    assert hits.earned == sum(hit.chance >= EARNED_CHANCE for hit in hits) > 0
     assert len(await client.recall(None, "harbour master", tokens=5_000)) > 3
     today = await client.interval("today")
     assert (today.until - today.since).days == 1

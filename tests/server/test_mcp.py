@@ -170,6 +170,7 @@ async def test_what_is_appended_is_read_and_found(agent, memory):
     assert [m["text"] for m in read["messages"]] == [text, "Noted."]
     found = await agent("search", query="which seat?")
     assert (found["messages"][0]["conversation"], found["messages"][0]["text"]) == ("trip", text)
+    assert 0 < found["messages"][0]["chance"] < 1
 
 
 @pytest.mark.promise("idempotent")
