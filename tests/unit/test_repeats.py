@@ -96,6 +96,11 @@ def test_a_message_that_is_more_than_text_repeats_nothing():
     assert _kept(call, call) == [0, 1]
 
 
+def test_a_long_text_repeats_only_an_equal_one():
+    long = "The report says that the harbor was closed. " * 200
+    assert _kept(long, long, f"{long} Really.") == [0, 2]
+
+
 def test_equal_words_are_found_however_far_down():
     others = [f"Statement number {number} about one thing." for number in range(COMPARED_MAX)]
     assert _kept(TEXT, *others, TEXT) == list(range(COMPARED_MAX + 1))

@@ -23,10 +23,10 @@ from firnline.log.regex import regex
 from firnline.recall.features import read_features
 
 COMPARED_MAX: Final = 100
-"""The best so many hits are compared for near repeats; equal words are found among all."""
+"""The best so many hits are compared for near repeats, and four times as many for equal words."""
 
 _WORDS_MIN: Final = 3  # "Yes!" is the answer to many questions
-_WORDS_MAX: Final = 400
+_CHARS_MAX: Final = 4_000  # longer texts are repeats only if they are equal
 _NEW_MAX: Final = 0.25  # of the words of the shorter text; fillers do not count
 _WORD: Final = regex(r"[^\W\d_][\w']*")
 _CHANGES: Final = lexicon.QUALIFIERS.union(
@@ -49,7 +49,7 @@ def without_repeats(hits: Iterable[Hit]) -> list[Hit]:
     compared: defaultdict[tuple[str, str, date | None], list[tuple[_Statement, Message]]]
     compared = defaultdict(list)
     for number, hit in enumerate(hits):
-        statement = _statement(hit.message)
+        statement = _statement(hit.message) if number < 4 * COMPARED_MAX else None
         if statement is not None:
             if (hit.conversation, statement) in exact:
                 continue
@@ -68,12 +68,15 @@ def _statement(message: Message) -> _Statement | None:
     """None for a short message, and for one that is more than text: it repeats nothing."""
     if not isinstance(message.content, str) or message.tool_calls:
         return None
+    speaker = f"{message.role} {message.name or ''}"
+    if len(message.text) > _CHARS_MAX:
+        return _Statement(speaker, (message.text,), None)
     words = tuple(index_terms(message.text))
     if len(words) < _WORDS_MIN:
         return None
     timely = message.created_at is not None and read_features(message.text).timely
     day = message.created_at.date() if timely and message.created_at else None
-    return _Statement(f"{message.role} {message.name or ''}", words, day)
+    return _Statement(speaker, words, day)
 
 
 def _repeats(one: tuple[_Statement, Message], better: tuple[_Statement, Message]) -> bool:
@@ -82,22 +85,22 @@ def _repeats(one: tuple[_Statement, Message], better: tuple[_Statement, Message]
     if len(mine.words) > len(its.words):
         return _new_words(its.words, mine.words) == []
     new = _new_words(mine.words, its.words)
-    if new is None or len(new) > _NEW_MAX * len(mine.words):
+    if new is None:
         return False
     names = _capitalized(other.text)
     return not any(word in _CHANGES or word in names or not word.isalpha() for word in new)
 
 
 def _new_words(short: Sequence[str], long: Sequence[str]) -> list[str] | None:
-    """The words besides fillers that only `long` has; None if it lacks words, or is too long."""
-    if len(long) > min(_WORDS_MAX, 2 * len(short)):
-        return None
+    """The few words besides fillers that only `long` has; None if it lacks words, or has many."""
     new, at = list[str](), 0
     for word in long:
         if at < len(short) and word == short[at]:
             at += 1
         elif word not in lexicon.FILLERS:
             new.append(word)
+            if len(new) > _NEW_MAX * len(short):
+                return None
     return new if at == len(short) else None
 
 
