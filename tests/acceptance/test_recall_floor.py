@@ -11,11 +11,11 @@ from support.evidence_chats import evidence_chats
 CHATS = list(evidence_chats())
 
 
-async def _asked(embedder):
+async def _asked(embedder, chats):
     """Every question of the chats: what was found for it, and its evidence."""
     found = []
     async with Memory.open("memory:", embedder=embedder) as memory:
-        for chat in CHATS:
+        for chat in chats:
             await memory.append(chat.name, chat.messages)
             await memory.embed(chat.name)
             for question, evidence in chat.questions:
@@ -23,33 +23,30 @@ async def _asked(embedder):
     return found
 
 
-@pytest.mark.parametrize("embedder", [None, MiniLM()], ids=["words", "minilm"])
-async def test_what_earns_its_place_is_the_answer_and_little_else(embedder):
-    found = await _asked(embedder)
+@pytest.mark.parametrize(
+    ("embedder", "chats"), [(None, CHATS), (MiniLM(), CHATS[:3])], ids=["words", "minilm"]
+)
+async def test_what_earns_its_place_is_the_answer_and_little_else(embedder, chats):
+    found = await _asked(embedder, chats)
     one = [(hits, evidence) for hits, evidence in found if len(evidence) == 1]
     kept = [evidence <= {hit.seq for hit in hits[: hits.earned]} for hits, evidence in one]
     others = [hits.earned - there for (hits, _), there in zip(one, kept, strict=True)]
-    assert len(one) > 70
     assert mean(kept) >= 0.93
     assert mean(others) <= 3
-    none = [hits.earned for hits, evidence in found if not evidence]
-    assert len(none) >= 30
-    assert mean(none) <= 2
+    assert mean(hits.earned for hits, evidence in found if not evidence) <= 2
     everything = [evidence <= {hit.seq for hit in hits} for hits, evidence in one]
     assert mean(everything) >= 0.98, "recall with tokens still returns all that fits"
 
 
-@pytest.mark.parametrize("embedder", [None, MiniLM()], ids=["words", "minilm"])
-async def test_a_chance_is_how_often_a_hit_is_evidence(embedder):
-    found = await _asked(embedder)
+async def test_a_chance_is_how_often_a_hit_is_evidence():
+    found = await _asked(None, CHATS)
     hits = [(hit.chance, hit.seq in evidence) for all_, evidence in found for hit in all_]
-    assert sum(chance for chance, _ in hits) == pytest.approx(
-        sum(there for _, there in hits), rel=0.35
-    )
+    whole = sum(there for _, there in hits)
+    assert sum(chance for chance, _ in hits) == pytest.approx(whole, rel=0.2)
     for low, high in ((0.0, 0.06), (0.06, 0.3), (0.3, 1.0)):
         inside = [pair for pair in hits if low <= pair[0] < high]
         chance, share = (mean(column) for column in zip(*inside, strict=True))
-        assert chance == pytest.approx(share, abs=0.15)
+        assert chance == pytest.approx(share, abs=0.1)
 
 
 async def test_hits_have_chances_in_their_order_whatever_is_asked_for():
