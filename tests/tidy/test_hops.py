@@ -29,7 +29,7 @@ BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     "append": (4, 7, 10, 22),  # with the record of the commit
     # What is read next to the log is compared with its seals.
     # Repeats are left out of what is recalled, and chances say where it stops.
-    "context": (13, 38, 22, 69),
+    "context": (13, 39, 22, 70),
     "recall": (9, 12, 13, 31),  # with the chances of what was found
     # The server limits its connections itself and looks at who is at their other end;
     # anonymous requests are kept apart.
