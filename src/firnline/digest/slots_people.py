@@ -133,7 +133,8 @@ PEOPLE: Final = (
         "vegan vegetarian pescatarian flexitarian omnivore carnivore keto",
         r"\b(?:(?:went|gone|turned|became|become|being|back to being|an?|fully|strictly|mostly|strict) ){0,3}"
         rf"(?P<value>{_DIETS}){_DIET_END}",
-        rf"\b(?:no longer|not|stopped being|quit being|gave up being|given up being) (?:an? )?(?P<gone>{_DIETS}){_DIET_END}",
+        rf"\b(?:no longer|stopped being|quit being|gave up being|given up being) (?:an? )?(?P<gone>{_DIETS}){_DIET_END}",
+        rf"\bnot (?:an? )?(?P<gone>{_DIETS}) any ?more\b",
     ),
     *slot_rules(
         slots.DIET,

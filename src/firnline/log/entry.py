@@ -279,7 +279,8 @@ class Hit:
     """An entry that recall found, its conversation and its score.
 
     `parts` are the summands of the score, by feature. `also_in` are the other conversations that
-    have the same message at the same sequence number: branches are copies.
+    have the same message at the same sequence number: branches are copies. `superseded_by` is the
+    newer message that outdates what this one states: "I moved to Lisbon" after "I live in Berlin".
     """
 
     conversation: str
@@ -287,6 +288,7 @@ class Hit:
     score: float
     parts: Mapping[str, float] = field(default_factory=dict)
     also_in: tuple[str, ...] = ()
+    superseded_by: int | None = None
 
     @property
     def seq(self) -> int:
