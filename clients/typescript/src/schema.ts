@@ -1614,6 +1614,8 @@ export interface components {
             };
             /** @description Other conversations with this message at this number: branches. */
             also_in: string[];
+            /** @description The newer message that outdates what this one states. */
+            superseded_by: number | null;
             explanation: string;
         };
         /** @description The entries that were found, best first. */

@@ -52,7 +52,8 @@ def _search(options: argparse.Namespace) -> None:
     for hit in hits:
         if options.json:
             about = {"conversation": hit.conversation, "score": hit.score, "parts": dict(hit.parts)}
-            print_json({**about, "also_in": hit.also_in, **entry_json(hit.entry)})
+            about |= {"also_in": hit.also_in, "superseded_by": hit.superseded_by}
+            print_json({**about, **entry_json(hit.entry)})
         else:
             _print_hit(hit, zone, explain=options.explain)
     if not hits and not options.json:
@@ -65,6 +66,8 @@ def _print_hit(hit: Hit, zone: tzinfo, *, explain: bool) -> None:
     print(_line(hit.conversation, hit.entry, zone))
     if hit.also_in:
         print(f"     also in {plain(', '.join(hit.also_in))}")
+    if hit.superseded_by is not None:
+        print(f"     outdated: see message {hit.superseded_by}")
     if explain:
         print(f"     {_score_text(hit)}")
 

@@ -79,10 +79,10 @@ def merge(old: Sequence[Item], new: Sequence[Item]) -> tuple[Item, ...]:
 
     In lists, a known value only gains evidence. In the other fields the newest value of a name is
     in force; the replaced one is kept and marked. What the application states counts as newest. If
-    several users speak, no user's preference replaces another's. A decision or a fact is replaced by
-    a newer one about the same, if both are plain statements ("I live in Berlin", "I moved to
-    Lisbon"; see `slots`) and the old one says nothing else. Merging the same items again changes
-    nothing. At most `ITEMS_MAX` are kept: the oldest entities are dropped first.
+    several users speak, no user's preference replaces another's. A newer decision or fact replaces
+    an older one about the same if both are plain statements ("I live in Berlin", "I moved to
+    Lisbon"; see `slots`) and the old one says nothing else. Merging the same items
+    again changes nothing. At most `ITEMS_MAX` are kept: the oldest entities are dropped first.
     """
     merged: list[Item] = []
     subjects: dict[tuple[str, ...], _Positions] = {}

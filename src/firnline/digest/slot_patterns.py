@@ -140,23 +140,6 @@ ASKED: Final = {
 }
 """Words of which a question in the first person has one if it asks for the slot."""
 OWN_WORDS: Final = frozenset(
-    (
-        "i",
-        "my",
-        "we",
-        "our",
-        "ich",
-        "mein",
-        "meine",
-        "yo",
-        "mi",
-        "soy",
-        "je",
-        "mon",
-        "ma",
-        "я",
-        "мой",
-    )
-    + ("мое", "меня", "у", "我", "vivo", "trabajo", "como")
-)
+    ("i", "my", "we", "our", "ich", "mein", "meine", "yo", "mi", "soy", "vivo", "trabajo", "como")
+) | frozenset(("je", "mon", "ma", "я", "мой", "мое", "меня", "у", "我"))
 """Words of which a question in the first person has one."""

@@ -37,6 +37,7 @@ class FoundEntry(NamedTuple):
     conversation: str = ""
     score: float | None = None
     also_in: tuple[str, ...] = ()
+    superseded_by: int | None = None
 
 
 class QuotedPage(NamedTuple):
@@ -144,6 +145,7 @@ class Quoter:
             next_offset=next_offset,
             score=None if one.score is None else round(one.score, 3),
             also_in=list(one.also_in[: limits.AGENT_COPIES]),
+            superseded_by=one.superseded_by,
         )
 
 

@@ -93,7 +93,10 @@ async def search(deps: ToolDeps, request: args.SearchArguments) -> results.Searc
     hits = await deps.memory.recall(
         request.conversation or None, request.query, limit=request.limit, **filters
     )
-    found = [FoundEntry(hit.entry, hit.conversation, hit.score, hit.also_in) for hit in hits]
+    found = [
+        FoundEntry(hit.entry, hit.conversation, hit.score, hit.also_in, hit.superseded_by)
+        for hit in hits
+    ]
     shown, left = await quote_page(quoter, found, ranked=True)
     more = [_place(one) for one in left]
     return results.SearchResult(messages=shown, more=more, degraded=list(hits.degraded))

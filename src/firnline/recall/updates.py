@@ -2,16 +2,16 @@
 
 The best hits are read for statements (`firnline.digest.slots`). If one states something that can
 change, or the question asks for such a thing ("What is my diet?"), one more search looks for newer
-statements of it. An outdated hit is marked, and if the question asks for the present, the current
-statement comes before it.
+statements of it. An outdated hit is marked, and if the question asks for what holds now, the
+current statement comes before it.
 """
 
-# ruff: noqa: RUF001 - other scripts and their marks are meant
+# ruff: noqa: RUF001, E501 - other scripts are meant, and patterns stay on one line
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -29,7 +29,9 @@ from firnline.protocols import Store
 from firnline.recall.query import RecallQuery
 
 _TOP: Final = 12
-"""The best hits, of which one must state something, or nothing is outdated."""
+"""The best hits that are read first: if they state nothing, nothing is outdated."""
+_FIRST: Final = 3
+"""The best hits, of which one answers, or the answer is put in second place."""
 _READ_MAX: Final = 200
 _FOUND_MAX: Final = 100
 _SLOTS_MAX: Final = 3
@@ -44,7 +46,7 @@ _PAST: Final = regex(
 )
 
 
-class _Outdated(NamedTuple):
+class Outdated(NamedTuple):
     """An outdated entry, the current one, and whether the question asks for what changed."""
 
     seq: int
@@ -72,13 +74,13 @@ async def put_current_first(
         pool |= {entry.seq: entry for entry in newer}
         stated = list(_read(pool.values()))
         by = slots.outdated(stated)
-        found = order_hits(found, name, pool, _outdated_entries(question, parsed, pool, by))
         past = _PAST.search(question) is not None
         for slot in asked:
             answers = [one for one in stated if (one in by) == past and _answers(one, slot)]
             if answers:
-                newer = slots.current(by, answers[-1]).seq if past else None
-                found = _with_answer(found, name, pool, {one.seq: newer for one in answers})
+                seq = max(one.seq for one in answers)
+                found = _with_answer(found, Hit(name, pool[seq], 0.0), {a.seq for a in answers})
+        found = order_hits(found, name, pool, _outdated_entries(question, parsed, pool, by))
     return found
 
 
@@ -87,21 +89,20 @@ def _answers(one: Stated, slot: str) -> bool:
     return one.statement.slot == slot and bool(one.statement.value) and not one.statement.subject
 
 
-def _with_answer(
-    hits: list[Hit], name: str, pool: Mapping[int, Entry], answers: Mapping[int, int | None]
-) -> list[Hit]:
+def _with_answer(hits: list[Hit], answer: Hit, answers: Collection[int]) -> list[Hit]:
     """The hits with the newest answer in second place, if the best hits have none."""
-    if any(hit.seq in answers for hit in hits[:_TOP] if hit.conversation == name):
+    mine = [hit for hit in hits if hit.conversation == answer.conversation]
+    if any(hit.seq in answers for hit in hits[:_FIRST] if hit in mine):
         return hits
-    seq = max(answers)
-    others = [hit for hit in hits if (hit.conversation, hit.seq) != (name, seq)]
+    known = next((hit for hit in mine if hit.seq == answer.seq), answer)
+    others = [hit for hit in hits if hit is not known]
     score = others[0].score if others else 0.0
-    answer = Hit(name, pool[seq], score, {"current": score}, superseded_by=answers[seq])
-    return [*others[:1], answer, *others[1:]]
+    lift = {"current": score - known.score}
+    return [*others[:1], replace(known, score=score, parts={**known.parts, **lift}), *others[1:]]
 
 
 def order_hits(
-    hits: Sequence[Hit], name: str, pool: Mapping[int, Entry], outdated: Sequence[_Outdated]
+    hits: Sequence[Hit], name: str, pool: Mapping[int, Entry], outdated: Sequence[Outdated]
 ) -> list[Hit]:
     """The hits with marks; the order changes only where a current statement is asked for."""
     found = list(hits)
@@ -179,10 +180,10 @@ async def _newer_entries(
 
 def _outdated_entries(
     question: str, parsed: RecallQuery, pool: Mapping[int, Entry], by: Mapping[Stated, Stated]
-) -> list[_Outdated]:
+) -> list[Outdated]:
     """The outdated entries of a pool, newest first."""
     past, words = _PAST.search(question) is not None, _words(question)
-    found: dict[int, _Outdated] = {}
+    found: dict[int, Outdated] = {}
     for old in by:
         new = slots.current(by, old)
         if new.seq == old.seq or (
@@ -192,7 +193,7 @@ def _outdated_entries(
         asked = not past and not _asks_before(parsed, pool[new.seq]) and _asks_for(words, old, new)
         known = found.get(old.seq)
         if known is None or (asked and not known.asked):
-            found[old.seq] = _Outdated(old.seq, new.seq, asked)
+            found[old.seq] = Outdated(old.seq, new.seq, asked)
     return sorted(found.values(), reverse=True)
 
 

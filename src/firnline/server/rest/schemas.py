@@ -230,6 +230,7 @@ Hit: Final = model_of(
     doc="An entry that was found, and why.",
     parts=Doc("The parts of the score."),
     also_in=Doc("Other conversations with this message at this number: branches."),
+    superseded_by=Doc("The newer message that outdates what this one states."),
     explanation=Annotated[str, Doc("", "score 2.10: words +1.40, meaning +0.70")],
 )
 Hits: Final = _page_of(
