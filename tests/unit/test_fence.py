@@ -90,6 +90,7 @@ def test_a_forged_marker_is_escaped_whatever_it_is_disguised_as(forged, disguise
 def test_all_our_own_markers_are_known():
     own = [
         render_recalled([entry(3, Message.user("Hi", created_at=DAY))]).text,
+        render_recalled([entry(3, Message.user("Hi"))], {3: 5}).text,
         render_data({"entities": ["Oslo"]}),
         render_digest(digest("Text", receipt={"residue": [{"quote": "Said."}]})),
         render_task("Write").text,
@@ -97,7 +98,7 @@ def test_all_our_own_markers_are_known():
         GAP_NOTE.format(1, 2),
         MARKER.format(tokens=1_000, seq=3),
     ]
-    assert [len(markers(text)) for text in own] == [4, 1, 2, 1, 1, 1, 1]
+    assert [len(markers(text)) for text in own] == [4, 3, 1, 2, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize(
