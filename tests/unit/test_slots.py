@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firnline.digest.slots import Stated, agree, as_own, current, outdated, statements
+from firnline.digest.slots import SpokenStatement, agree, as_own, current, outdated, statements
 from firnline.log.entry import Hit
 from firnline.recall.updates import Outdated, order_hits
 from support.entries import chat
@@ -16,7 +16,9 @@ def read(text):
 
 def history(*texts):
     """The values that each text outdates, by the position of the outdated text."""
-    stated = [Stated(seq, "", one) for seq, text in enumerate(texts) for one in statements(text)]
+    stated = [
+        SpokenStatement(seq, "", one) for seq, text in enumerate(texts) for one in statements(text)
+    ]
     by = outdated(stated)
     return {old.seq: current(by, old).seq for old in by}
 
@@ -138,12 +140,14 @@ def test_a_newer_value_outdates_the_older(texts, expected):
 def test_an_echo_outdates_nothing_and_goes_with_what_it_repeats():
     texts = ["I live in Berlin.", as_own("You live in Berlin."), "I moved to Lisbon."]
     stated = [
-        Stated(seq, "", one, echo=seq == 1)
+        SpokenStatement(seq, "", one, echo=seq == 1)
         for seq, text in enumerate(texts)
         for one in statements(text)
     ]
     assert {old.seq for old in outdated(stated)} == {0, 1}
-    assert not outdated([Stated(0, "", stated[0].statement), stated[2]._replace(echo=True)])
+    assert not outdated(
+        [SpokenStatement(0, "", stated[0].statement), stated[2]._replace(echo=True)]
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from firnline.digest.claims import url_key
-from firnline.digest.slots import Stated, current, outdated, statements
+from firnline.digest.slots import SpokenStatement, current, outdated, statements
 from firnline.errors import InputError, StoreCorrupt
 from firnline.language import prose
 from firnline.language.names import fold_name
@@ -195,14 +195,14 @@ def _supersede(items: Sequence[Item]) -> list[Item]:
     return found
 
 
-def _outdated_items(items: Sequence[Item]) -> dict[int, dict[Stated, Stated]]:
+def _outdated_items(items: Sequence[Item]) -> dict[int, dict[SpokenStatement, SpokenStatement]]:
     """The outdated statements of each item, by its position, and what outdates them."""
-    places: dict[Stated, int] = {}
+    places: dict[SpokenStatement, int] = {}
     for place, item in enumerate(items):
         if item.field in _SLOT_FIELDS and item.seqs and not item.stated and not _is_undone(item):
             for one in statements(item.quote):
-                places[Stated(_newest_seq(item), name_key(item.speaker), one)] = place
-    found: dict[int, dict[Stated, Stated]] = {}
+                places[SpokenStatement(_newest_seq(item), name_key(item.speaker), one)] = place
+    found: dict[int, dict[SpokenStatement, SpokenStatement]] = {}
     for old, new in outdated(places).items():
         found.setdefault(places[old], {})[old] = new
     return found
@@ -216,14 +216,14 @@ def _is_undone(item: Item) -> bool:
 def _notes(items: Sequence[Item]) -> dict[int, str]:
     """What items outdate, or what of them is outdated, by position."""
     by = {old: new for pairs in _outdated_items(items).values() for old, new in pairs.items()}
-    before: dict[Stated, list[Stated]] = {}
+    before: dict[SpokenStatement, list[SpokenStatement]] = {}
     for old in by:
         before.setdefault(current(by, old), []).append(old)
     notes: dict[int, str] = {}
     for place, item in enumerate(items):
         lines = []
         for one in statements(item.quote) if item.field in _SLOT_FIELDS else ():
-            mine = Stated(_newest_seq(item), name_key(item.speaker), one)
+            mine = SpokenStatement(_newest_seq(item), name_key(item.speaker), one)
             if mine in by:
                 new = current(by, mine)
                 now = f", now {new.statement.value}" if new.statement.value else ""
@@ -237,7 +237,7 @@ def _notes(items: Sequence[Item]) -> dict[int, str]:
     return notes
 
 
-def _label(one: Stated, of: Stated | None = None) -> str:
+def _label(one: SpokenStatement, of: SpokenStatement | None = None) -> str:
     """A statement as its slot and value: "home city: Lisbon"."""
     slot = (of or one).statement.slot
     subject = (of or one).statement.subject
@@ -324,7 +324,7 @@ def restore(items: Sequence[Item], seq: int) -> tuple[Item, ...]:
     return tuple(undone)
 
 
-def _states(item: Item, one: Stated) -> bool:
+def _states(item: Item, one: SpokenStatement) -> bool:
     return (
         item.field in _SLOT_FIELDS
         and one.seq == _newest_seq(item)

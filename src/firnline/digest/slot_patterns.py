@@ -110,10 +110,10 @@ VOCABULARY: Final = {
     HOME: "live lives living home city town moved move moving relocated based reside residence address"
     " wohne wohnen lebe umgezogen gezogen vivo vivir mudé habite habiter déménagé живу жить переехал"
     " переехала 住 搬",
-    EMPLOYER: "work works working job employer company joined started position career"
+    EMPLOYER: "work works working employed employer job employer company joined started position career"
     " arbeite arbeiten firma trabajo trabajar empresa travaille travailler entreprise работаю работать"
     " компания 工作 上班 公司",
-    JOB: "work job profession occupation role title became promoted position beruf",
+    JOB: "work working engineer teacher developer manager designer nurse job profession occupation role title became promoted position beruf",
     BIRTHDAY: "birthday born birth bday geburtstag geboren cumpleaños nací anniversaire née рождения"
     " родился 生日",
     DIET: "eat eats eating diet vegetarian vegan pescatarian meat fish food meal dinner restaurant"
@@ -131,7 +131,7 @@ VOCABULARY: Final = {
 """Words with which people ask for a slot and state it."""
 
 ASKED: Final = {
-    HOME: "live living lives hometown reside wohne lebe vivo habite живу 住",
+    HOME: "live living lives city hometown reside wohne lebe vivo habite живу 住",
     EMPLOYER: "employer employed work company arbeite trabajo travaille работаю 工作",
     JOB: "job profession occupation beruf",
     BIRTHDAY: "birthday born geburtstag cumpleaños anniversaire рождения 生日",

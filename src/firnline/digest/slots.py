@@ -333,7 +333,7 @@ def agree(one: str, other: str) -> bool:
 # -- what is outdated -------------------------------------------------------------------------
 
 
-class Stated(NamedTuple):
+class SpokenStatement(NamedTuple):
     """A statement, where it was made and by whom; an `echo` repeats and never outdates."""
 
     seq: int
@@ -350,7 +350,7 @@ class Stated(NamedTuple):
         return one.subject if one.thing else f"{one.subject} of {self.speaker}"
 
 
-def outdated(stated: Iterable[Stated]) -> dict[Stated, Stated]:
+def outdated(stated: Iterable[SpokenStatement]) -> dict[SpokenStatement, SpokenStatement]:
     """The statements that a newer one outdates, each with the one that does it."""
     state = _Slots({}, {})
     for one in sorted(stated, key=lambda one: (one.seq, one.statement.start)):
@@ -358,7 +358,7 @@ def outdated(stated: Iterable[Stated]) -> dict[Stated, Stated]:
     return state.by
 
 
-def current(by: Mapping[Stated, Stated], one: Stated) -> Stated:
+def current(by: Mapping[SpokenStatement, SpokenStatement], one: SpokenStatement) -> SpokenStatement:
     """The newest statement that follows from `one`."""
     while one in by:
         one = by[one]
@@ -368,10 +368,10 @@ def current(by: Mapping[Stated, Stated], one: Stated) -> Stated:
 class _Slots(NamedTuple):
     """The statements in force, by subject and slot, and what outdated the others."""
 
-    in_force: dict[tuple[str, str], list[Stated]]
-    by: dict[Stated, Stated]
+    in_force: dict[tuple[str, str], list[SpokenStatement]]
+    by: dict[SpokenStatement, SpokenStatement]
 
-    def add(self, new: Stated) -> None:
+    def add(self, new: SpokenStatement) -> None:
         """Add a statement; what it outdates is no longer in force."""
         one = new.statement
         if new.echo:
@@ -390,10 +390,10 @@ class _Slots(NamedTuple):
             self._supersede(there, new, lambda old: not one.value or not agree(old, one.value))
         there.append(new)
 
-    def _keys(self, new: Stated) -> list[tuple[str, str]]:
+    def _keys(self, new: SpokenStatement) -> list[tuple[str, str]]:
         return [key for key in self.in_force if key == (new.subject, new.statement.slot)]
 
-    def _named(self, new: Stated) -> tuple[str, str]:
+    def _named(self, new: SpokenStatement) -> tuple[str, str]:
         """The key of a statement; "the order" is the only order there is."""
         subject, slot = new.subject, new.statement.slot
         if new.statement.thing and (subject, slot) not in self.in_force:
@@ -402,7 +402,7 @@ class _Slots(NamedTuple):
                 return alike[0]
         return subject, slot
 
-    def _replace_old(self, new: Stated) -> tuple[str, str] | None:
+    def _replace_old(self, new: SpokenStatement) -> tuple[str, str] | None:
         """Outdate what the statement names as replaced, in whatever slot it is."""
         one, found = new.statement, None
         for key, there in self.in_force.items():
@@ -412,15 +412,20 @@ class _Slots(NamedTuple):
                 found = key
         return found
 
-    def _replace_alike(self, new: Stated) -> tuple[str, str] | None:
+    def _replace_alike(self, new: SpokenStatement) -> tuple[str, str] | None:
         """Outdate a tool of the same category: "we switched to MySQL"."""
         kind = _tool_kind(new.statement.value)
-        key = (new.subject, slots.TOOL)
-        if kind and key in self.in_force:
-            self._supersede(self.in_force[key], new, lambda old: _tool_kind(old) == kind)
-        return key if kind else None
+        found = None
+        for key, there in self.in_force.items() if kind else ():
+            alike = key[1].startswith(slots.TOOL) and key[0] == new.subject
+            if alike and any(_tool_kind(old.statement.value) == kind for old in there):
+                self._supersede(there, new, lambda old: _tool_kind(old) == kind)
+                found = key
+        return found
 
-    def _supersede(self, there: list[Stated], new: Stated, is_old: Callable[[str], bool]) -> None:
+    def _supersede(
+        self, there: list[SpokenStatement], new: SpokenStatement, is_old: Callable[[str], bool]
+    ) -> None:
         for old in list(there):
             if old != new and is_old(old.statement.value):
                 self.by[old] = new

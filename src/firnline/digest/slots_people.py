@@ -62,10 +62,11 @@ PEOPLE: Final = (
         slots.EMPLOYER,
         "name",
         "before",
-        "work works working employed joined job position role gig hired employer jobs companies fired laid",
+        "work works working employed joined job position role gig hired employer jobs companies fired laid am i'm i’m",
         r"\b(?:work|works|working|employed|hired)(?: (?:now|currently|remotely|again|full[- ]time|part[- ]time"
         r"|as an? [^.,;!?\n]{1,40}?)){0,2} (?:at|for|with|by) {V}",
         r"\bjoined {V}",
+        rf"\ban? (?:[^\W\d_]{{2,20}} ){{0,2}}{_JOBS} (?:at|with|for) {{V}}",
         r"\b(?:started|got|landed|took|accepted|found|have|has|began)(?: an?| my| the)?(?: (?:new|better"
         r"|different|great))?(?: [^\W\d_]{2,20})? (?:job|position|role|gig)(?: as an? [^.,;!?\n]{1,40}?)?"
         r" (?:at|with|for) {V}",
@@ -122,8 +123,8 @@ PEOPLE: Final = (
         "speaker",
         "birthday b-day bday birthdate birth dob",
         r"{MY} (?:actual |real )?(?:birthday|b-day|bday|birth ?date|date of birth|dob)"
-        r"(?: (?:is|was|falls|actually|really|on|in|the|not the))"
-        r"{1,4}(?: not [^,.;!?\n]{1,30}?,?(?: but)?(?: on)?)? {D}",
+        r"(?:['’]s| is| was| falls)(?: (?:actually|really|on|in|the|not the))"
+        r"{0,3}(?: not [^,.;!?\n]{1,30}?,?(?: but)?(?: on)?)? {D}",
     ),
     *slot_rules(slots.BIRTHDAY, "date", "before", "born", r"\bborn (?:on |in )?{D}"),
     *slot_rules(
@@ -133,7 +134,8 @@ PEOPLE: Final = (
         "vegan vegetarian pescatarian flexitarian omnivore carnivore keto",
         r"\b(?:(?:went|gone|turned|became|become|being|back to being|an?|fully|strictly|mostly|strict) ){0,3}"
         rf"(?P<value>{_DIETS}){_DIET_END}",
-        rf"\b(?:no longer|stopped being|quit being|gave up being|given up being) (?:an? )?(?P<gone>{_DIETS}){_DIET_END}",
+        rf"\b(?:follow|follows|following|switched to|started|went on|adopted|on)(?: an?| the)? (?P<value>{_DIETS})(?: diet)?{_DIET_END}",
+        rf"\b(?:no longer|stopped|quit|gave up|given up|dropped)(?: being| doing| the| my)? (?:an? )?(?P<gone>{_DIETS}){_DIET_END}",
         rf"\bnot (?:an? )?(?P<gone>{_DIETS}) any ?more\b",
     ),
     *slot_rules(

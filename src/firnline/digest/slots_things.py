@@ -55,13 +55,13 @@ THINGS: Final = (
         slots.TITLE,
         "name",
         "thing",
-        "called named renamed known rebranded name",
-        rf"\b(?:the|our|my|this) (?P<thing>{_NAMED})(?:['’]s (?:new )?name is| is| was| has been| got)"
+        "called named renamed known rebranded name codename",
+        rf"\b(?:the|our|my|this) (?P<thing>{_NAMED})(?:['’]s (?:new )?(?:code ?)?name is| is| was| has been| got)"
         r"{NOW} ?(?:called|named|known as|renamed(?: from {OLD})?(?: to| as)?|rebranded(?: to| as)?)? {V}",
         rf"\b(?:renamed|rebranded) (?:the |our |my |this )?(?P<thing>{_NAMED})(?: from {{OLD}})?"
-        r"(?: to| as| into)? {V}",
+        r"(?: to| as| into|[:,;] it(?:['’]s| is)(?: now)?(?: called)?)? {V}",
         rf"\b(?:a|the|our|my) (?P<thing>{_NAMED})(?: is| was)? (?:called|named) {{V}}",
-        rf"\bthe (?:new |current )?name (?:of|for) (?:the|our|my) (?P<thing>{_NAMED}) is{{NOW}} {{V}}",
+        rf"\bthe (?:new |current )?(?:code ?)?name (?:of|for) (?:the|our|my) (?P<thing>{_NAMED}) is{{NOW}} {{V}}",
         rf"\b(?:the|our|my) (?P<thing>{_NAMED}) name (?:is|changed to|has changed to){{NOW}} {{V}}",
     ),
     *slot_rules(

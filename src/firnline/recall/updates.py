@@ -19,7 +19,7 @@ from firnline.context import marks
 from firnline.digest import slots
 from firnline.digest.rules import CODE
 from firnline.digest.slot_patterns import ASKED, MANY, OWN_WORDS, STATUS, VOCABULARY
-from firnline.digest.slots import Stated, statements
+from firnline.digest.slots import SpokenStatement, statements
 from firnline.language.names import fold_name
 from firnline.language.stems import stem
 from firnline.language.terms import index_terms
@@ -38,7 +38,7 @@ _SLOTS_MAX: Final = 3
 _CONVERSATIONS_MAX: Final = 3
 _PAST: Final = regex(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|(?<!how )old|used to|originally|initially|earlier|back then"
-    r"|at first|in the past|history|ago|was i|were we|did (?:i|we) (?:live|work|eat|use|have)"
+    r"|at first|in the past|history|ago|was i(?! born)|were we|did (?:i|we) (?:live|work|eat|use|have)"
     r"|früher|vorher|ehemalig\w*|zuvor|damals|alte[nrms]?|antes|anterior|viej[oa]|antigu[oa]"
     r"|avant|ancien(?:ne)?|précédente?|раньше|прежн\w*|стар(?:ый|ая|ое|ом|ой)|до этого)\b"
     r"|以前|之前|原来|过去|曾经",
@@ -84,7 +84,7 @@ async def put_current_first(
     return found
 
 
-def _answers(one: Stated, slot: str) -> bool:
+def _answers(one: SpokenStatement, slot: str) -> bool:
     """Whether the user states a value of the slot."""
     return one.statement.slot == slot and bool(one.statement.value) and not one.statement.subject
 
@@ -124,7 +124,7 @@ def order_hits(
 # -- statements of entries --------------------------------------------------------------------
 
 
-def _read(entries: Iterable[Entry]) -> Iterator[Stated]:
+def _read(entries: Iterable[Entry]) -> Iterator[SpokenStatement]:
     """What users state in entries, and what the assistant repeats of it."""
     every = list(entries)
     users = {entry.message.name for entry in every if entry.message.role == "user"}
@@ -136,10 +136,10 @@ def _read(entries: Iterable[Entry]) -> Iterator[Stated]:
         text = CODE.sub("\n", marks.said(message))[: slots.CHARS_MAX]
         if message.role == "user":
             for one in statements(text):
-                yield Stated(entry.seq, fold_name(message.name or ""), one)
+                yield SpokenStatement(entry.seq, fold_name(message.name or ""), one)
         else:
             for one in statements(slots.as_own(text)):
-                yield Stated(entry.seq, alone, one, echo=one.slot != STATUS)
+                yield SpokenStatement(entry.seq, alone, one, echo=one.slot != STATUS)
 
 
 def _words(text: str) -> set[str]:
@@ -170,7 +170,7 @@ async def _newer_entries(
 ) -> list[Entry]:
     """Entries in the words with which the slots are stated."""
     values = [f"{subject} {value}" for (subject, _), value in wanted.items()]
-    words = [*values, *(VOCABULARY.get(slot, slot) for _, slot in wanted)]
+    words = [*values, *(_vocabulary(slot) for _, slot in wanted)]
     query = " ".join(dict.fromkeys(" ".join(words).split()))
     here = Scope(conversation=key.conversation)
     matches = await store.search(key.tenant, query, scope=here, limit=_FOUND_MAX)
@@ -179,7 +179,10 @@ async def _newer_entries(
 
 
 def _outdated_entries(
-    question: str, parsed: RecallQuery, pool: Mapping[int, Entry], by: Mapping[Stated, Stated]
+    question: str,
+    parsed: RecallQuery,
+    pool: Mapping[int, Entry],
+    by: Mapping[SpokenStatement, SpokenStatement],
 ) -> list[Outdated]:
     """The outdated entries of a pool, newest first."""
     past, words = _PAST.search(question) is not None, _words(question)
@@ -197,7 +200,12 @@ def _outdated_entries(
     return sorted(found.values(), reverse=True)
 
 
-def _asks_for(words: set[str], old: Stated, new: Stated) -> bool:
+def _vocabulary(slot: str) -> str:
+    """The words of a slot; "tool for the backend" is a tool."""
+    return VOCABULARY.get(slot) or VOCABULARY.get(slot.split(maxsplit=1)[0], slot)
+
+
+def _asks_for(words: set[str], old: SpokenStatement, new: SpokenStatement) -> bool:
     """Whether a question is about the slot of a statement, by its words or its value."""
     one = old.statement
     numbers = {word for word in words if any(map(str.isdigit, word))}
@@ -205,7 +213,7 @@ def _asks_for(words: set[str], old: Stated, new: Stated) -> bool:
     if numbers and any(map(str.isdigit, one.subject)) and not numbers & subject:
         return False
     terms = index_terms(f"{one.subject} {one.value} {new.statement.value} {one.slot}")
-    terms += index_terms(VOCABULARY.get(one.slot, ""))
+    terms += index_terms(_vocabulary(one.slot))
     return not words.isdisjoint(terms) or not words.isdisjoint(map(stem, terms))
 
 
