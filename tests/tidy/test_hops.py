@@ -28,11 +28,12 @@ END = "<!-- /walk -->"
 BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     "append": (4, 7, 10, 22),  # with the record of the commit
     # What is read next to the log is compared with its seals.
-    "context": (13, 37, 22, 70),
-    "recall": (11, 11, 13, 35),
+    "context": (13, 39, 22, 70),
+    # Found messages are read for statements that newer ones outdate.
+    "recall": (11, 14, 13, 35),
     # The server limits its connections itself and looks at who is at their other end;
     # anonymous requests are kept apart.
-    "chat": (16, 42, 23, 69),
+    "chat": (16, 43, 23, 71),
 }
 CALLS = {
     "append": "One append",
@@ -92,6 +93,7 @@ WALKS = {  # the hops of each call in the order of their first run
         ("store.sqlite.store.SqliteStore.search", "finds entries by their words"),
         ("recall.rank.rank", "weighs the candidates and their neighbors; pure"),
         ("recall.rank.features", "measures what speaks for each"),
+        ("recall.updates.put_current_first", "marks what newer messages outdate"),
         ("engine.events.Timed.done", "counts the event"),
     ],
     "chat": [

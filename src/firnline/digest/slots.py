@@ -295,7 +295,7 @@ def _clean_any(given: str) -> str:
 
 
 def _is_plausible(rule: SlotRule, match: re.Match[str], value: str, sentence: str) -> bool:
-    """Whether the value can be one of the slot: nobody lives in Thursday or Postgres."""
+    """Whether the value can be one of the slot: a city is not called Thursday or Postgres."""
     if rule.slot not in (slots.HOME, slots.EMPLOYER):
         return True
     first = value.split(maxsplit=1)[0].casefold().strip(",.") if value else ""
