@@ -29,11 +29,12 @@ BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     "append": (4, 7, 10, 22),  # with the record of the commit
     # What is read next to the log is compared with its seals.
     # Repeats are left out of what is recalled, and chances say where it stops.
-    "context": (13, 39, 22, 70),
-    "recall": (9, 12, 13, 31),  # with the chances of what was found
+    "context": (13, 41, 22, 72),
+    # Found messages are read for statements that newer ones outdate.
+    "recall": (10, 15, 13, 35),
     # The server limits its connections itself and looks at who is at their other end;
     # anonymous requests are kept apart.
-    "chat": (16, 41, 23, 69),
+    "chat": (16, 43, 23, 71),
 }
 CALLS = {
     "append": "One append",
@@ -94,6 +95,7 @@ WALKS = {  # the hops of each call in the order of their first run
         ("recall.rank.rank", "weighs the candidates and their neighbors; pure"),
         ("recall.rank.features", "measures what speaks for each"),
         ("recall.chance.chances", "says how likely each is to be evidence; pure"),
+        ("recall.updates.put_current_first", "marks what newer messages outdate"),
         ("engine.events.Timed.done", "counts the event"),
     ],
     "chat": [

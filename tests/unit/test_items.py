@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firnline import Message
+from firnline.digest.evidence import check_items
 from firnline.digest.items import (
     DICT_FIELDS,
     FIELDS,
     Item,
-    check_items,
     from_json,
     important_data,
     items_from_data,

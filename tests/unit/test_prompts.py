@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from firnline import Message, ToolCall
 from firnline.digest import model_extractor, model_summarizer
-from firnline.digest.items import FIELDS, check_items
+from firnline.digest.evidence import check_items
+from firnline.digest.items import FIELDS
 from firnline.digest.prompts import (
     EXTRACTION_SCHEMA,
     extraction_messages,

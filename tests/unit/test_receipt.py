@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firnline import Message
-from firnline.digest.items import check_items, merge
+from firnline.digest.evidence import check_items
+from firnline.digest.items import merge
 from firnline.digest.receipt import KINDS, describe, receipt
 from firnline.digest.rules import extract
 from firnline.log import limits

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from firnline import Message
 from firnline.context.marks import RECALLED_END, RECALLED_START
 from firnline.digest import offline_extractor
-from firnline.digest.items import FIELDS, check_items, important_data, merge
+from firnline.digest.evidence import check_items
+from firnline.digest.items import FIELDS, important_data, merge
 from firnline.digest.rules import cues, extract
 from firnline.protocols import Brief
 from support.entries import chat, chats, entry

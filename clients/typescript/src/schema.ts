@@ -1616,6 +1616,8 @@ export interface components {
             also_in: string[];
             /** @description The probability that the message is evidence for the question. */
             chance: number;
+            /** @description The newer message that outdates what this one states. */
+            superseded_by: number | null;
             explanation: string;
         };
         /** @description The entries that were found, best first. */

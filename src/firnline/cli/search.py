@@ -53,6 +53,7 @@ def _search(options: argparse.Namespace) -> None:
         if options.json:
             about = {"conversation": hit.conversation, "chance": hit.chance, "score": hit.score}
             about |= {"parts": dict(hit.parts), "also_in": hit.also_in}
+            about |= {"superseded_by": hit.superseded_by}
             print_json({**about, **entry_json(hit.entry)})
         else:
             _print_hit(hit, zone, explain=options.explain)
@@ -66,6 +67,8 @@ def _print_hit(hit: Hit, zone: tzinfo, *, explain: bool) -> None:
     print(_line(hit.conversation, hit.entry, zone))
     if hit.also_in:
         print(f"     also in {plain(', '.join(hit.also_in))}")
+    if hit.superseded_by is not None:
+        print(f"     outdated: see message {hit.superseded_by}")
     if explain:
         print(f"     {_score_text(hit)}")
 

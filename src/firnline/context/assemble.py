@@ -33,7 +33,7 @@ from firnline.context.render import (
     recalled_line,
     render_data,
     render_digest,
-    render_recalled,
+    render_hits,
     render_task,
     shortened,
 )
@@ -361,7 +361,7 @@ class _Assembly:
         absent = [hit for hit in self.material.recalled if hit.seq not in present]
         chosen = self._chosen([hit for hit in absent if hit.message.text], min(room, self.room))
         while chosen:
-            piece = self.sizes.piece(render_recalled([hit.entry for hit in chosen]))
+            piece = self.sizes.piece(render_hits(chosen))
             if piece.tokens <= room:
                 numbers = ", ".join(str(seq) for seq in sorted(hit.seq for hit in chosen))
                 section = Section("recalled", (piece,), f"entries {numbers}")
@@ -372,10 +372,10 @@ class _Assembly:
     def _chosen(self, hits: Sequence[Hit], room: int) -> list[Hit]:
         """The best hits whose lines fit, approximately: lines are counted separately."""
         chosen: list[Hit] = []
-        used = self.sizes.of(render_recalled([]))
+        used = self.sizes.of(render_hits([]))
         days: set[date] = set()
         for hit in hits:
-            size = int(self.sizes.count.text(recalled_line(hit.entry))) + 1
+            size = int(self.sizes.count.text(recalled_line(hit.entry, hit.superseded_by))) + 1
             if hit.time and hit.time.date() not in days:
                 size += _DAY_TOKENS
             if used + size <= room:

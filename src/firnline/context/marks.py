@@ -9,7 +9,7 @@ else that looks like a section was written by its sender.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -27,14 +27,21 @@ RECALLED_START: Final = "[recalled] Earlier messages that may help: data, not in
 RECALLED_END: Final = "[/recalled]"
 """Its last line."""
 
-_QUOTED: Final = regex(r"^\((\d{1,10})\) ", re.MULTILINE)
+OUTDATED: Final = "[outdated: see message {}] "
+"""The mark of a recalled entry that a newer one outdates, after its number."""
+
+_QUOTED: Final = regex(r"^\((\d{1,10})\) (?:\[outdated: see message (\d{1,10})\] )?", re.MULTILINE)
 
 
 class QuotedSection(NamedTuple):
-    """Text that looks like a section, and the numbers of the entries that it names."""
+    """Text that looks like a section, the numbers of the entries that it names, and their marks.
+
+    `outdated` are the entries that are marked as outdated, and by which.
+    """
 
     text: str
     seqs: tuple[int, ...]
+    outdated: Mapping[int, int]
 
 
 def is_put_in(message: Message) -> bool:
@@ -68,11 +75,12 @@ def quoted_sections(entry: Entry) -> Iterator[QuotedSection]:
         return
     for number, (start, end) in enumerate(_spans(text)):
         section = text[start:end]
-        seqs = tuple(sorted({int(digits) for digits in _QUOTED.findall(section)}))
+        quoted = [(int(seq), by) for seq, by in _QUOTED.findall(section)]
+        seqs = tuple(sorted({seq for seq, _ in quoted}))
         if number >= limits.ECHO_SECTIONS_MAX:
             return
         if seqs and seqs[-1] < entry.seq and len(seqs) <= limits.ECHO_ENTRIES_MAX:
-            yield QuotedSection(section, seqs)
+            yield QuotedSection(section, seqs, {seq: int(by) for seq, by in quoted if by})
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from firnline.context.context import Piece
-from firnline.context.marks import MARK_KEY, RECALLED_END, RECALLED_START
+from firnline.context.marks import MARK_KEY, OUTDATED, RECALLED_END, RECALLED_START
 from firnline.language import prose
 from firnline.log import fence
-from firnline.log.entry import Digest, Entry
+from firnline.log.entry import Digest, Entry, Hit
 from firnline.log.message import Message, call_ids, result_ids
 from firnline.log.tokens import TokenCounter
 
@@ -34,6 +34,8 @@ MARKER: Final = (
 )
 WORDLESS: Final = "\n[...]\n"
 """The marker in text to be digested; nothing in it can be mistaken for a message's words."""
+
+NONE_OUTDATED: Final[Mapping[int, int]] = {}
 
 _EXCERPT_MIN: Final = 64  # tokens; less of a message is useless
 _SIZES_MAX: Final = 50_000
@@ -103,25 +105,44 @@ def residue_line(item: Mapping[str, Any]) -> str:
     return f"- {fence.speaker_name(str(label))}: {quote}" if label else f"- {quote}"
 
 
-def render_recalled(entries: Sequence[Entry]) -> Message:
-    """Recalled entries as one message, in the order of the log."""
+def render_recalled(
+    entries: Sequence[Entry], outdated: Mapping[int, int] = NONE_OUTDATED
+) -> Message:
+    """Recalled entries as one message, in the order of the log.
+
+    `outdated` says which of them a newer one outdates, and which: they are marked, and come after
+    it if it is there.
+    """
     lines = [RECALLED_START]
     day = ""
-    for entry in sorted(entries, key=lambda e: e.seq):
+    here = {entry.seq for entry in entries}
+
+    def place(entry: Entry) -> tuple[int, bool, int]:
+        newer = outdated.get(entry.seq, -1)
+        return (newer, True, entry.seq) if newer in here else (entry.seq, False, entry.seq)
+
+    for entry in sorted(entries, key=place):
         at = entry.message.created_at
         if at and f"{at:%A, %Y-%m-%d}" != day:
             day = f"{at:%A, %Y-%m-%d}"
             lines.append(f"[{day}]")
-        lines.append(recalled_line(entry))
+        lines.append(recalled_line(entry, outdated.get(entry.seq)))
     lines.append(RECALLED_END)
     return Message.user("\n".join(lines), metadata={MARK_KEY: "recalled"})
 
 
-def recalled_line(entry: Entry) -> str:
-    """One recalled entry: its number, speaker and text, word for word."""
+def render_hits(hits: Sequence[Hit]) -> Message:
+    """`render_recalled` for what recall found."""
+    outdated = {hit.seq: hit.superseded_by for hit in hits if hit.superseded_by is not None}
+    return render_recalled([hit.entry for hit in hits], outdated)
+
+
+def recalled_line(entry: Entry, superseded_by: int | None = None) -> str:
+    """One recalled entry: its number, a mark if it is outdated, speaker and text, word for word."""
     message = entry.message
     speaker = fence.speaker(message.role, message.name)
-    return f"({entry.seq}) {speaker}: {fence.escape(message.text)}"
+    mark = "" if superseded_by is None else OUTDATED.format(superseded_by)
+    return f"({entry.seq}) {mark}{speaker}: {fence.escape(message.text)}"
 
 
 def render_task(task: str) -> Message:

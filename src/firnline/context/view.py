@@ -228,9 +228,9 @@ async def drop_echo(store: Store, key: Key, entry: Entry) -> tuple[Entry, list[S
     """
     echoes: set[str] = set()
     skipped: list[Skipped] = []
-    for text, seqs in marks.quoted_sections(entry):
+    for text, seqs, outdated in marks.quoted_sections(entry):
         quoted = await store.at(key, seqs)
-        if len(quoted) == len(seqs) and render_recalled(quoted).text == text:
+        if len(quoted) == len(seqs) and render_recalled(quoted, outdated).text == text:
             echoes.add(text)
             numbers = ", ".join(map(str, seqs[: limits.LOST_MAX]))
             skipped.append(Skipped(entry.seq, f"its recalled section only quotes {numbers}"))

@@ -3,8 +3,6 @@
 Items without evidence are set aside and listed; replaced items are kept, so it can be undone.
 """
 
-# ruff: noqa: RUF001 - other scripts and their marks are meant
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +10,12 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
-from firnline.context import marks
-from firnline.digest.claims import unsupported, url_key
+from firnline.digest.claims import url_key
+from firnline.digest.slots import SpokenStatement, current, outdated, statements
 from firnline.errors import InputError, StoreCorrupt
 from firnline.language import prose
 from firnline.language.names import fold_name
 from firnline.log import limits
-from firnline.log.entry import Entry
 from firnline.log.message import encode_json
 from firnline.log.text import Json, clean_json
 
@@ -39,9 +36,10 @@ FIELDS: Final[tuple[Field, ...]] = (
 )
 """The fields of important data, in their order."""
 
-_STATEMENT_FIELDS: Final = ("user_preferences", "key_decisions", "important_facts")
-"""Fields of statements that belong to their speaker: "I live in Porto"."""
-_QUOTE_CHARS_MIN: Final = 3
+_SLOT_FIELDS: Final = ("key_decisions", "important_facts")
+"""Fields of sentences, which may state what a newer one outdates."""
+_WORDS_APART_MAX: Final = 5
+"""Words around a statement with which the sentence still says nothing else."""
 _DROPPED_FIRST: Final = ("entities", "superseded", "important_facts", "source_urls")
 """What is dropped first if there are too many items."""
 
@@ -55,7 +53,7 @@ class Item:
     stated it. `superseded_by` is the sequence number of the newer item that replaced it, -1 if that
     came from the application. `speaker` is the name of the user who stated a preference, a decision
     or a fact, empty if the message had none; `in_company` means that users with other names spoke
-    there, too.
+    there, too. `stated`: the application states it, too, so no message replaces it.
     """
 
     field: Field
@@ -66,120 +64,11 @@ class Item:
     superseded_by: int | None = None
     speaker: str = ""
     in_company: bool = False
+    stated: bool = False
 
 
 SetAside: TypeAlias = dict[str, Json]
 """An item without evidence, unchanged, and the reason: ``{"item": {...}, "reason": "..."}``."""
-
-
-# -- evidence ---------------------------------------------------------------------------------
-
-
-def check_items(
-    raw_items: Iterable[Mapping[str, Any]], entries: Sequence[Entry]
-) -> tuple[tuple[Item, ...], tuple[SetAside, ...]]:
-    """Separate the items that the entries prove from the others.
-
-    An item's quote must occur in the entries it names, ignoring case and spaces; if it names none,
-    or wrong ones, the quote is searched. Names, numbers, dates and URLs of its value must occur in
-    these entries, too. Recalled and injected text proves nothing. A preference, a decision or a
-    fact belongs to the user whose message proves it.
-    """
-    texts = {entry.seq: marks.said(entry.message) for entry in entries}
-    folded = {seq: prose.fold_text(text) for seq, text in texts.items()}
-    speakers = {entry.seq: _speaker(entry) for entry in entries}
-    items: list[Item] = []
-    aside: list[SetAside] = []
-    for raw in raw_items:
-        item, reason = _prove_item(raw, texts, folded)
-        if item is None:
-            aside.append({"item": _storable(raw), "reason": reason})
-        else:
-            items.append(_with_speaker(item, speakers))
-    return tuple(items), tuple(aside[-limits.SET_ASIDE_MAX :])
-
-
-def _prove_item(
-    raw: Mapping[str, Any], texts: Mapping[int, str], folded: Mapping[int, str]
-) -> tuple[Item | None, str]:
-    item, reason = _parse_item(raw)
-    if item is None:
-        return None, reason
-    wanted = prose.fold_text(item.quote).strip("\"'“”‘’«».… ")
-    if (
-        len(wanted) < min(_QUOTE_CHARS_MIN, len(prose.fold_text(_value_text(item.value))))
-        or not wanted
-    ):
-        return None, "it has no quote"
-    named = [seq for seq in item.seqs if wanted in folded.get(seq, "")]
-    seqs = named or [seq for seq, text in folded.items() if wanted in text][:1]
-    if not seqs:
-        return None, "its quote is in none of the messages"
-    value = _value_text(item.value)
-    # Most values are words of the message itself; only others have to be analyzed.
-    if not any(prose.fold_text(value) in folded[seq] for seq in seqs):
-        foreign = unsupported(value, [texts[seq] for seq in seqs])
-        if sure := [claim for claim in foreign if claim.sure]:
-            return None, f"its messages do not mention {sure[0].value}"
-    return replace(item, seqs=tuple(sorted(set(seqs)))), ""
-
-
-def _speaker(entry: Entry) -> str:
-    """The name of the entry's user, on one line."""
-    message = entry.message
-    return " ".join((message.name or "").split()) if message.role == "user" else ""
-
-
-def _with_speaker(item: Item, speakers: Mapping[int, str]) -> Item:
-    """The item with its speaker, if it is a statement of a single user."""
-    its_speakers = {speakers[seq] for seq in item.seqs}
-    if item.field not in _STATEMENT_FIELDS or len(its_speakers) != 1:
-        return item
-    names = {name_key(name) for name in speakers.values() if name}
-    return replace(item, speaker=its_speakers.pop(), in_company=len(names) > 1)
-
-
-def _parse_item(raw: Mapping[str, Any]) -> tuple[Item | None, str]:
-    """The item, or the reason why it is malformed."""
-    field = raw.get("field") if isinstance(raw, Mapping) else None
-    if field not in FIELDS:
-        return None, "it has no such field"
-    try:
-        value = clean_json(raw.get("value"), "value")
-    except InputError as error:
-        return None, str(error)
-    name = raw.get("name") if field in DICT_FIELDS else ""
-    if value in (None, "", [], {}):
-        return None, "it has no value"
-    if not isinstance(name, str) or (field in DICT_FIELDS and not name.strip()):
-        return None, "it has no name"
-    raw_seqs = raw.get("seqs")
-    seqs = raw_seqs if isinstance(raw_seqs, list | tuple) else [raw_seqs]
-    numbers = tuple(seq for seq in seqs if type(seq) is int)
-    quote = raw.get("quote")
-    quote = quote if isinstance(quote, str) and quote.strip() else _value_text(value)
-    if field == "source_urls" and isinstance(value, str):
-        value = value.strip()
-    return Item(cast("Field", field), name.strip(), value, numbers, quote), ""
-
-
-def _storable(raw: object) -> Json:
-    """The raw item in a form that can be stored."""
-    try:
-        return clean_json(raw)
-    except InputError:
-        return str(raw)[: limits.ITEM_CHARS_MAX].encode(errors="replace").decode()
-
-
-def _value_text(value: Json) -> str:
-    """The text of a value."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return ", ".join(map(_value_text, value))
-    if isinstance(value, dict):
-        return ", ".join(map(_value_text, value.values()))
-    return "" if value is None or isinstance(value, bool) else encode_json(value)
 
 
 # -- merging ----------------------------------------------------------------------------------
@@ -190,8 +79,10 @@ def merge(old: Sequence[Item], new: Sequence[Item]) -> tuple[Item, ...]:
 
     In lists, a known value only gains evidence. In the other fields the newest value of a name is
     in force; the replaced one is kept and marked. What the application states counts as newest. If
-    several users speak, no user's preference replaces another's. Merging the same items again
-    changes nothing. At most `ITEMS_MAX` are kept: the oldest entities are dropped first.
+    several users speak, no user's preference replaces another's. A newer decision or fact replaces
+    an older one about the same if both are plain statements ("I live in Berlin", "I moved to
+    Lisbon"; see `slots`) and the old one says nothing else. Merging the same items
+    again changes nothing. At most `ITEMS_MAX` are kept: the oldest entities are dropped first.
     """
     merged: list[Item] = []
     subjects: dict[tuple[str, ...], _Positions] = {}
@@ -200,7 +91,7 @@ def merge(old: Sequence[Item], new: Sequence[Item]) -> tuple[Item, ...]:
         _merge_item(
             merged, subjects.setdefault(_subject(item, apart=apart), _Positions({}, [])), item
         )
-    return _drop_excess(sorted(merged, key=_first_seq))
+    return _drop_excess(_supersede(sorted(merged, key=_first_seq)))
 
 
 def _first_seq(item: Item) -> int:
@@ -251,7 +142,12 @@ def _add_evidence(one: Item, other: Item) -> Item:
         seqs=_joined_seqs(one, other),
         speaker=one.speaker or other.speaker,
         in_company=one.in_company or other.in_company,
+        stated=_is_stated(one) or (bool(one.seqs) and _is_stated(other)),
     )
+
+
+def _is_stated(item: Item) -> bool:
+    return item.stated or (item.field in LIST_FIELDS and not item.seqs)
 
 
 def _joined_seqs(one: Item, other: Item) -> tuple[int, ...]:
@@ -271,6 +167,81 @@ def _replaces(item: Item, live: Item, *, known: bool) -> bool:
     return _newest_seq(item) > _newest_seq(live) or (
         not known and _newest_seq(item) == _newest_seq(live)
     )
+
+
+# -- statements that outdate others -----------------------------------------------------------
+
+
+def _supersede(items: Sequence[Item]) -> list[Item]:
+    """The items, with those marked whose statements are all outdated by newer ones.
+
+    An item that says more stays, as does what the application states. What `restore` has undone,
+    which is marked by an older entry than its own, replaces nothing.
+    """
+    by = _outdated_items(items)
+    found = []
+    for place, item in enumerate(items):
+        if item.field not in _SLOT_FIELDS or _is_undone(item):
+            found.append(item)
+            continue
+        successors = by.get(place, {})
+        stated = statements(item.quote)
+        words = prose.count_words(item.quote) - sum(
+            prose.count_words(item.quote[one.start : one.end]) for one in stated
+        )
+        whole = stated and len(successors) == len(stated) and words <= _WORDS_APART_MAX
+        newest = max((one.seq for one in successors.values()), default=None) if whole else None
+        found.append(item if item.superseded_by == newest else replace(item, superseded_by=newest))
+    return found
+
+
+def _outdated_items(items: Sequence[Item]) -> dict[int, dict[SpokenStatement, SpokenStatement]]:
+    """The outdated statements of each item, by its position, and what outdates them."""
+    places: dict[SpokenStatement, int] = {}
+    for place, item in enumerate(items):
+        if item.field in _SLOT_FIELDS and item.seqs and not item.stated and not _is_undone(item):
+            for one in statements(item.quote):
+                places[SpokenStatement(_newest_seq(item), name_key(item.speaker), one)] = place
+    found: dict[int, dict[SpokenStatement, SpokenStatement]] = {}
+    for old, new in outdated(places).items():
+        found.setdefault(places[old], {})[old] = new
+    return found
+
+
+def _is_undone(item: Item) -> bool:
+    """Whether `restore` has put an older item in force in its place."""
+    return item.superseded_by is not None and item.superseded_by < _newest_seq(item)
+
+
+def _notes(items: Sequence[Item]) -> dict[int, str]:
+    """What items outdate, or what of them is outdated, by position."""
+    by = {old: new for pairs in _outdated_items(items).values() for old, new in pairs.items()}
+    before: dict[SpokenStatement, list[SpokenStatement]] = {}
+    for old in by:
+        before.setdefault(current(by, old), []).append(old)
+    notes: dict[int, str] = {}
+    for place, item in enumerate(items):
+        lines = []
+        for one in statements(item.quote) if item.field in _SLOT_FIELDS else ():
+            mine = SpokenStatement(_newest_seq(item), name_key(item.speaker), one)
+            if mine in by:
+                new = current(by, mine)
+                now = f", now {new.statement.value}" if new.statement.value else ""
+                lines.append(f"outdated by message {new.seq}: {_label(mine)}{now}")
+            elif mine in before and one.value:
+                past = ", ".join(dict.fromkeys(o.statement.value for o in before[mine]))
+                label = _label(before[mine][-1]._replace(statement=one), before[mine][-1])
+                lines.append(f"{label}, since message {mine.seq}; before: {past}")
+        if lines:
+            notes[place] = f" ({'; '.join(lines)})"
+    return notes
+
+
+def _label(one: SpokenStatement, of: SpokenStatement | None = None) -> str:
+    """A statement as its slot and value: "home city: Lisbon"."""
+    slot = (of or one).statement.slot
+    subject = (of or one).statement.subject
+    return f"{subject} {slot}".strip() + f": {one.statement.value}"
 
 
 def _has_several_speakers(items: Iterable[Item]) -> bool:
@@ -333,9 +304,17 @@ def restore(items: Sequence[Item], seq: int) -> tuple[Item, ...]:
     """Undo the replacements by the entry `seq`: the previous values are in force again."""
     apart = _has_several_speakers(items)
     back = {_subject(item, apart=apart): item for item in items if item.superseded_by == seq}
+    replaced = {
+        _subject(item, apart=apart): items[place]
+        for place, pairs in _outdated_items(items).items()
+        for new in pairs.values()
+        for item in items
+        if items[place].superseded_by == seq and _states(item, new)
+    }
     undone = []
     for item in items:
-        earlier = back.get(_subject(item, apart=apart))
+        subject = _subject(item, apart=apart)
+        earlier = back.get(subject) or replaced.get(subject)
         if item.superseded_by == seq:
             undone.append(replace(item, superseded_by=None))
         elif earlier is not None and item.superseded_by is None and _newest_seq(item) == seq:
@@ -345,6 +324,14 @@ def restore(items: Sequence[Item], seq: int) -> tuple[Item, ...]:
     return tuple(undone)
 
 
+def _states(item: Item, one: SpokenStatement) -> bool:
+    return (
+        item.field in _SLOT_FIELDS
+        and one.seq == _newest_seq(item)
+        and one.statement in statements(item.quote)
+    )
+
+
 # -- shapes -----------------------------------------------------------------------------------
 
 
@@ -352,16 +339,19 @@ def important_data(items: Iterable[Item]) -> dict[str, Any]:
     """The seven fields with the values in force; without items, the empty structure.
 
     If several users speak, a preference has its speaker after its name, "tea (Ana)", a decision or
-    a fact before it, "Ana: I live in Porto".
+    a fact before it, "Ana: I live in Porto". A fact that outdates another has a note: "I moved to
+    Lisbon. (home city: Lisbon, since message 41; before: Berlin)".
     """
     data: dict[str, Any] = {name: {} if name in DICT_FIELDS else [] for name in FIELDS}
-    for item in items_with_speakers(items):
+    all_items = tuple(items)
+    notes = _notes(all_items)
+    for place, item in enumerate(items_with_speakers(all_items)):
         if item.superseded_by is not None:
             continue
         if item.field in DICT_FIELDS:
             data[item.field][item.name] = item.value
         else:
-            data[item.field].append(item.value)
+            data[item.field].append(f"{item.value}{notes[place]}" if place in notes else item.value)
     return data
 
 
@@ -419,6 +409,8 @@ def _item_json(item: Item) -> Json:
         data["speaker"] = item.speaker
     if item.in_company:
         data["in_company"] = True
+    if item.stated:
+        data["stated"] = True
     return data
 
 
@@ -455,4 +447,5 @@ def _item_from_json(row: Json) -> Item:
         raise StoreCorrupt("an item of a digest's data is damaged")
     in_company = fields.get("in_company") is True
     texts = (str(name), fields["value"], tuple(seqs or ()), str(quote))
-    return Item(cast("Field", field), *texts, superseded_by, speaker, in_company)
+    stated = fields.get("stated") is True
+    return Item(cast("Field", field), *texts, superseded_by, speaker, in_company, stated)

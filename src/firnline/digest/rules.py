@@ -18,6 +18,8 @@ from firnline.context import marks
 from firnline.digest import speaker
 from firnline.digest.claims import TextClaim, claims
 from firnline.digest.preferences import LIST_SPLIT, any_of, group_text, preferences
+from firnline.digest.slot_patterns import DIET
+from firnline.digest.slots import statements
 from firnline.language import prose
 from firnline.log import limits
 from firnline.log.entry import Entry
@@ -172,10 +174,9 @@ def _statements(sentence: str, seq: int, *, by_user: bool) -> Iterator[dict[str,
         return
     quote = prose.beginning(sentence, limits.ITEM_CHARS_MAX).strip()
     found = False
-    if by_user and cue.preference:
-        for name, value in preferences(sentence):
-            found = True
-            yield _raw("user_preferences", name, value, seq, quote)
+    for name, value in _stated_preferences(sentence) if by_user else ():
+        found = True
+        yield _raw("user_preferences", name, value, seq, quote)
     sections = _sections(sentence)
     if sections:
         found = True
@@ -184,6 +185,16 @@ def _statements(sentence: str, seq: int, *, by_user: bool) -> Iterator[dict[str,
         yield _raw("key_decisions", "", quote, seq, quote)
     elif not found and _is_fact(sentence, by_user=by_user):
         yield _raw("important_facts", "", quote, seq, quote)
+
+
+def _stated_preferences(sentence: str) -> Iterator[tuple[str, Json]]:
+    """The preferences of a sentence, and a diet that only `slots` can read."""
+    found = list(preferences(sentence)) if cues(sentence).preference else []
+    yield from found
+    if not any(name == DIET for name, _ in found):
+        for one in statements(sentence):
+            if one.slot == DIET and not one.subject and (one.value or one.old):
+                yield DIET, one.value or f"no longer {one.old}"
 
 
 def _raw(field: str, name: str, value: Json, seq: int, quote: str) -> dict[str, Any]:
@@ -216,6 +227,8 @@ def _is_fact(sentence: str, *, by_user: bool) -> bool:
         return True
     if not by_user or speaker.is_request(sentence):
         return False
+    if statements(sentence):
+        return True
     checkable = [claim for claim in claims(sentence) if claim.sure and claim.kind != "url"]
     dated = any(claim.kind == "date" for claim in checkable)
     return dated or bool(checkable and _STATES.search(sentence))

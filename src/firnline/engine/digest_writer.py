@@ -17,6 +17,7 @@ from firnline.context.plan import Fold
 from firnline.context.render import WORDLESS, Sizes, excerpt, render_digest, residue_line
 from firnline.context.view import INJECTED, Skipped, drop_echo, span_of
 from firnline.digest import OFFLINE, check, items, offline_extractor, offline_summarizer
+from firnline.digest.evidence import check_items
 from firnline.digest.receipt import continue_receipt, receipt, tally_skipped
 from firnline.errors import FirnlineError, ModelError, outline
 from firnline.language.prose import count_words
@@ -154,7 +155,7 @@ class DigestWriter:
         summary, extracted = await asyncio.gather(
             self._summarize(key, brief), self._extract(key, brief)
         )
-        found, aside = items.check_items(extracted.items, told)
+        found, aside = check_items(extracted.items, told)
         merged = items.merge(state.items, found)
         skipped = window.skipped if window.entries else fresh.skipped
         paper = await self._receipt(state, brief, summary.text, merged, skipped)

@@ -306,3 +306,23 @@ ain aren can couldn didn doesn don hadn hasn haven isn mightn mustn needn should
 wouldn aber jamais kein keine keinen nein ni nicht nie niemals nunca oder ohne pas sans senza sin
 """)
 """Words that change what a sentence says."""
+
+CONNECTING: Final = _words("de do da del della di la le los of & van von der upon am")
+"""Words in lower case inside a name: "Rio de Janeiro"."""
+
+NOT_A_PLACE: Final = _words("""
+the a an my our your this that it me him her them us there here work bed sleep school home now then
+free and or to in at for with by as of from on new another next last i we
+""")
+"""Words where a name of a place or a company might stand: "I moved to another one"."""
+
+TOOLS: Final = {
+    "database": _words("postgres postgresql mysql mariadb sqlite mongodb mongo oracle dynamodb"),
+    "cloud": _words("aws azure gcp heroku vercel netlify hetzner digitalocean"),
+    "framework": _words("react vue angular svelte django flask fastapi rails spring laravel"),
+    "language": _words("python rust java kotlin typescript javascript golang ruby swift scala php"),
+    "chat": _words("slack teams discord zulip mattermost telegram"),
+    "editor": _words("vim neovim emacs vscode pycharm intellij cursor zed"),
+    "tracker": _words("jira linear trello asana github gitlab notion clickup"),
+}
+"""Tools of one kind, of which one replaces another."""

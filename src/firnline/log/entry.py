@@ -281,6 +281,8 @@ class Hit:
     `parts` are the summands of the score, by feature. `also_in` are the other conversations that
     have the same message at the same sequence number: branches are copies. `chance` is the
     calibrated probability that the message is evidence for the question, from 0 to 1.
+    `superseded_by` is the newer message that outdates what this one states: "I moved to Lisbon"
+    after "I live in Berlin".
     """
 
     conversation: str
@@ -289,6 +291,7 @@ class Hit:
     parts: Mapping[str, float] = field(default_factory=dict)
     also_in: tuple[str, ...] = ()
     chance: float = 0.0
+    superseded_by: int | None = None
 
     @property
     def seq(self) -> int:

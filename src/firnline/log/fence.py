@@ -21,7 +21,7 @@ from firnline.log.regex import regex
 _MARKER: Final = regex(
     r"\[(?:/?recalled\]|/recalled|messages?\d|importantdata|summary(?:\d|given)|document\d"
     r"|taskathand|alsosaid|\.\.\.about\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day\d{4}"
-    r"|\d+\](?:user|assistant|system|developer|tool)[\[:])"
+    r"|\d+\](?:\[outdated|(?:user|assistant|system|developer|tool)[\[:])|outdated:)"
 )
 """The start of a marker line as `_fold` writes it."""
 _ROLE: Final = regex(r"\[(?:system|developer)\]")

@@ -38,6 +38,7 @@ class FoundEntry(NamedTuple):
     score: float | None = None
     also_in: tuple[str, ...] = ()
     chance: float | None = None
+    superseded_by: int | None = None
 
 
 class QuotedPage(NamedTuple):
@@ -146,6 +147,7 @@ class Quoter:
             score=None if one.score is None else round(one.score, 3),
             chance=None if one.chance is None else round(one.chance, 3),
             also_in=list(one.also_in[: limits.AGENT_COPIES]),
+            superseded_by=one.superseded_by,
         )
 
 

@@ -35,10 +35,15 @@ class QuotedMessage(BaseModel):
     also_in: list[str] = Field(
         default=[], description="Branches that have the same message at the same number."
     )
+    superseded_by: int | None = Field(
+        default=None, description="It is outdated: the newer message that says what holds now."
+    )
 
     def __str__(self) -> str:
         number = f"{self.conversation} {self.seq}".strip()
         number += f", also in {', '.join(self.also_in)}" if self.also_in else ""
+        newer = self.superseded_by
+        number += "" if newer is None else f", outdated: see message {newer}"
         on = self.next_offset
         # Not behind the text, which could end like this, too.
         cut = "" if on is None else f"[cut: read first_seq={self.seq} offset={on}]"

@@ -94,7 +94,10 @@ async def search(deps: ToolDeps, request: args.SearchArguments) -> results.Searc
         request.conversation or None, request.query, limit=request.limit, **filters
     )
     found = [
-        FoundEntry(hit.entry, hit.conversation, hit.score, hit.also_in, hit.chance) for hit in hits
+        FoundEntry(
+            hit.entry, hit.conversation, hit.score, hit.also_in, hit.chance, hit.superseded_by
+        )
+        for hit in hits
     ]
     shown, left = await quote_page(quoter, found, ranked=True)
     more = [_place(one) for one in left]

@@ -4,6 +4,7 @@ words     the store's index: entries with the question's words, and the entries 
 meaning   the nearest vectors, if there is an embedder
 date      entries of the days that the question names
 copies    of the same message in several branches, one (`copies`)
+updates   what newer messages outdate is marked, and comes after them (`updates`)
 rank      all of them and their neighbors, one conversation at a time (`rank`), pure
 chance    of each to be evidence (`chance`), pure; a context leaves out repeats (`repeats`)
 pack      the best that fit into a number of tokens, or a number of entries
@@ -33,6 +34,7 @@ from firnline.recall.query import RecallQuery, parse_question
 from firnline.recall.rank import pack, rank
 from firnline.recall.repeats import without_repeats
 from firnline.recall.tools import find_recalled
+from firnline.recall.updates import put_current_first
 from firnline.topics import Rules
 from firnline.topics.similarity import likeness
 
@@ -151,6 +153,7 @@ class EntryFinder:
             hits = [hit for hit in hits if (hit.conversation, hit.seq) in sure]
         if copies is not None:
             hits = await copies.unite(hits)
+        hits = await put_current_first(self._store, tenant, question, parsed, hits, scope)
         if tokens is not None:
             hits = pack(hits, lambda hit: size(hit.entry), tokens)
         missing = await self._missing_vectors(tenant, question, vector, scope, shown_from)

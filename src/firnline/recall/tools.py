@@ -181,11 +181,14 @@ class _RecallTools(NamedTuple):
         hits = await self.memory.recall(self.conversation, query, limit=most)
         question = await self._open_question()
         found = [hit.entry for hit in hits]
-        ranked = sorted(found, key=lambda e: question is not None and e.seq >= question)
+        ranked = sorted(found, key=lambda e: question is not None and e.seq >= question)[:limit]
+        newer = {hit.seq: hit.superseded_by for hit in hits if hit.superseded_by is not None}
+        outdated = {str(entry.seq): newer[entry.seq] for entry in ranked if entry.seq in newer}
         page = RecallPage(
             tool="search_history",
-            entries=ranked[:limit],
+            entries=ranked,
             rest=lambda _: BY_ID,
+            facts={"outdated_by": outdated} if outdated else {},
             note="" if hits else "No message has these words; try others, or a date.",
             ranked=True,
         )

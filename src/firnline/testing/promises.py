@@ -136,6 +136,12 @@ PROMISES: Final = (
         "A memory that invents facts is worse than one that forgets.",
     ),
     Promise(
+        "current-facts-win",
+        "A newer statement of the user outdates what it contradicts: recall puts it first and "
+        "marks the older message; important data says what holds now. Both are kept.",
+        "An assistant that delivers to the old address has the right memory and the wrong answer.",
+    ),
+    Promise(
         "prefix-stable",
         "A prompt starts like the previous one, byte for byte, until a digest changes; messages"
         " recalled for a question come last.",

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from firnline.context.context import Context, Piece, Section
-from firnline.context.render import render_recalled
+from firnline.context.render import render_hits
 from firnline.log.entry import Digest, Entry, Head, Hit
 from firnline.log.message import Message, Part, ToolCall
 from firnline.log.tokens import TokenCounter
@@ -79,12 +79,18 @@ def _is_own(entry: Entry, question: int) -> bool:
     return entry.seq <= question and is_spoken(entry.message)
 
 
+def _own_hit(hit: Hit, question: int) -> Hit:
+    """The hit, outdated only by a message of the request."""
+    newer = hit.superseded_by
+    return hit if newer is None or newer <= question else replace(hit, superseded_by=None)
+
+
 def recall_own(context: Context, question: int, count: TokenCounter) -> Context:
     """The context without recalled entries that are not the request's own."""
-    hits = tuple(hit for hit in context.hits if _is_own(hit.entry, question))
+    hits = tuple(_own_hit(hit, question) for hit in context.hits if _is_own(hit.entry, question))
     if len(hits) == len(context.hits):
         return context
-    message = render_recalled([hit.entry for hit in hits])
+    message = render_hits(hits)
     pieces = (Piece(message, int(count.message(message))),) if hits else ()
     sections = (
         replace(each, pieces=pieces) if each.name == "recalled" else each

@@ -231,6 +231,7 @@ Hit: Final = model_of(
     parts=Doc("The parts of the score."),
     chance=Doc("The probability that the message is evidence for the question."),
     also_in=Doc("Other conversations with this message at this number: branches."),
+    superseded_by=Doc("The newer message that outdates what this one states."),
     explanation=Annotated[str, Doc("", "score 2.10: words +1.40, meaning +0.70; chance 62%")],
 )
 Hits: Final = _page_of(

@@ -115,6 +115,7 @@ function Hit({ hit, words, most, title }) {
       <span class="excerpt" dir="auto">${pieces.map(([text, matches], n) => (matches ? html`<mark key=${n}>${text}</mark>` : text))}</span>
     </a>
     ${hit.also_in?.length > 0 && html`<p class="meta">also in ${hit.also_in.map((name, n) => html`${n > 0 && ', '}<a key=${name} href=${link(name, '', { seq: entry.seq })}><${Name}>${name}<//></a>`)}</p>`}
+    ${hit.superseded_by != null && html`<p class="meta">outdated: see <a href=${link(hit.conversation, '', { seq: hit.superseded_by })}>#${hit.superseded_by}</a></p>`}
     ${hit.score !== null && html`<details><summary>score ${hit.score.toFixed(2)}</summary><${Parts} of=${hit.parts} most=${most} label=${`Why: ${hit.explanation}`} /></details>`}
   </li>`;
 }

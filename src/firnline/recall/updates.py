@@ -1,0 +1,223 @@
+"""What is outdated among the found entries: "I live in Berlin" after "I moved to Lisbon".
+
+The best hits are read for statements (`firnline.digest.slots`). If one states something that can
+change, or the question asks for such a thing ("What is my diet?"), one more search looks for newer
+statements of it. An outdated hit is marked, and if the question asks for what holds now, the
+current statement comes before it.
+"""
+
+# ruff: noqa: RUF001, E501 - other scripts are meant, and patterns stay on one line
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from firnline.context import marks
+from firnline.digest import slots
+from firnline.digest.rules import CODE
+from firnline.digest.slot_patterns import ASKED, MANY, OWN_WORDS, STATUS, VOCABULARY
+from firnline.digest.slots import SpokenStatement, statements
+from firnline.language.names import fold_name
+from firnline.language.stems import stem
+from firnline.language.terms import index_terms
+from firnline.log.entry import Entry, Hit, Key, Scope, live
+from firnline.log.regex import regex
+from firnline.protocols import Store
+from firnline.recall.query import RecallQuery
+
+_TOP: Final = 12
+"""The best hits that are read first: if they state nothing, nothing is outdated."""
+_FIRST: Final = 3
+"""The best hits, of which one answers, or the answer is put in second place."""
+_READ_MAX: Final = 200
+_FOUND_MAX: Final = 100
+_SLOTS_MAX: Final = 3
+_CONVERSATIONS_MAX: Final = 3
+_PAST: Final = regex(
+    r"\b(?:before|previous(?:ly)?|former(?:ly)?|(?<!how )old|used to|originally|initially|earlier|back then"
+    r"|at first|in the past|history|ago|was i(?! born)|were we|did (?:i|we) (?:live|work|eat|use|have)"
+    r"|früher|vorher|ehemalig\w*|zuvor|damals|alte[nrms]?|antes|anterior|viej[oa]|antigu[oa]"
+    r"|avant|ancien(?:ne)?|précédente?|раньше|прежн\w*|стар(?:ый|ая|ое|ом|ой)|до этого)\b"
+    r"|以前|之前|原来|过去|曾经",
+    re.IGNORECASE,
+)
+
+
+class Outdated(NamedTuple):
+    """An outdated entry, the current one, and whether the question asks for what changed."""
+
+    seq: int
+    current: int
+    asked: bool
+
+
+async def put_current_first(
+    store: Store, tenant: str, question: str, parsed: RecallQuery, hits: Sequence[Hit], scope: Scope
+) -> list[Hit]:
+    """The hits, outdated ones marked, and each after its current statement if that is asked for."""
+    found = list(hits)
+    words = _words(question)
+    asked = _asked_slots(words)
+    names = dict.fromkeys(hit.conversation for hit in found[:_TOP])
+    if scope.conversation is not None:
+        names[scope.conversation] = None
+    for name in list(names)[:_CONVERSATIONS_MAX]:
+        best = [hit.entry for hit in found[:_TOP] if hit.conversation == name]
+        wanted = {**{("", slot): "" for slot in asked}, **_stated_slots(best)}
+        if not wanted:
+            continue
+        newer = await _newer_entries(store, Key(tenant, name), wanted, scope)
+        pool = {hit.seq: hit.entry for hit in found[:_READ_MAX] if hit.conversation == name}
+        pool |= {entry.seq: entry for entry in newer}
+        stated = list(_read(pool.values()))
+        by = slots.outdated(stated)
+        past = _PAST.search(question) is not None
+        for slot in asked:
+            answers = [one for one in stated if (one in by) == past and _answers(one, slot)]
+            if answers:
+                seq = max(one.seq for one in answers)
+                found = _with_answer(found, Hit(name, pool[seq], 0.0), {a.seq for a in answers})
+        found = order_hits(found, name, pool, _outdated_entries(question, parsed, pool, by))
+    return found
+
+
+def _answers(one: SpokenStatement, slot: str) -> bool:
+    """Whether the user states a value of the slot."""
+    return one.statement.slot == slot and bool(one.statement.value) and not one.statement.subject
+
+
+def _with_answer(hits: list[Hit], answer: Hit, answers: Collection[int]) -> list[Hit]:
+    """The hits with the newest answer in second place, if the best hits have none."""
+    mine = [hit for hit in hits if hit.conversation == answer.conversation]
+    if any(hit.seq in answers for hit in hits[:_FIRST] if hit in mine):
+        return hits
+    known = next((hit for hit in mine if hit.seq == answer.seq), answer)
+    others = [hit for hit in hits if hit is not known]
+    score = others[0].score if others else 0.0
+    lift = {"current": score - known.score}
+    return [*others[:1], replace(known, score=score, parts={**known.parts, **lift}), *others[1:]]
+
+
+def order_hits(
+    hits: Sequence[Hit], name: str, pool: Mapping[int, Entry], outdated: Sequence[Outdated]
+) -> list[Hit]:
+    """The hits with marks; the order changes only where a current statement is asked for."""
+    found = list(hits)
+    for one in outdated:
+        places = {hit.seq: at for at, hit in enumerate(found) if hit.conversation == name}
+        if one.seq not in places:
+            continue
+        at = places[one.seq]
+        old = found[at] = replace(found[at], superseded_by=one.current)
+        if not one.asked or places.get(one.current, len(found)) < at:
+            continue
+        there = places.get(one.current)
+        new = Hit(name, pool[one.current], 0.0) if there is None else found.pop(there)
+        lift = old.score - new.score
+        found.insert(at, replace(new, score=old.score, parts={**new.parts, "current": lift}))
+    return found
+
+
+# -- statements of entries --------------------------------------------------------------------
+
+
+def _read(entries: Iterable[Entry]) -> Iterator[SpokenStatement]:
+    """What users state in entries, and what the assistant repeats of it."""
+    every = list(entries)
+    users = {entry.message.name for entry in every if entry.message.role == "user"}
+    alone = fold_name(users.pop() or "") if len(users) == 1 else ""
+    for entry in every:
+        message = entry.message
+        if message.role not in ("user", "assistant"):
+            continue
+        text = CODE.sub("\n", marks.said(message))[: slots.CHARS_MAX]
+        if message.role == "user":
+            for one in statements(text):
+                yield SpokenStatement(entry.seq, fold_name(message.name or ""), one)
+        else:
+            for one in statements(slots.as_own(text)):
+                yield SpokenStatement(entry.seq, alone, one, echo=one.slot != STATUS)
+
+
+def _words(text: str) -> set[str]:
+    """The words of a text and their stems."""
+    words = index_terms(text)
+    return {*words, *map(stem, words)}
+
+
+def _asked_slots(words: set[str]) -> list[str]:
+    """The slots that a question in the first person asks for."""
+    if words.isdisjoint(OWN_WORDS):
+        return []
+    return [slot for slot, names in ASKED.items() if not words.isdisjoint(index_terms(names))]
+
+
+def _stated_slots(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:
+    """The subjects and slots that entries state, with their values."""
+    found: dict[tuple[str, str], str] = {}
+    for one in _read(entries):
+        statement = one.statement
+        if statement.slot not in MANY or statement.value:
+            found.setdefault((statement.subject, statement.slot), statement.value)
+    return dict(list(found.items())[:_SLOTS_MAX])
+
+
+async def _newer_entries(
+    store: Store, key: Key, wanted: Mapping[tuple[str, str], str], scope: Scope
+) -> list[Entry]:
+    """Entries in the words with which the slots are stated."""
+    values = [f"{subject} {value}" for (subject, _), value in wanted.items()]
+    words = [*values, *(_vocabulary(slot) for _, slot in wanted)]
+    query = " ".join(dict.fromkeys(" ".join(words).split()))
+    here = Scope(conversation=key.conversation)
+    matches = await store.search(key.tenant, query, scope=here, limit=_FOUND_MAX)
+    entries = live(await store.at(key, sorted(match.seq for match in matches)))
+    return [entry for entry in entries if scope.has(entry.message)]
+
+
+def _outdated_entries(
+    question: str,
+    parsed: RecallQuery,
+    pool: Mapping[int, Entry],
+    by: Mapping[SpokenStatement, SpokenStatement],
+) -> list[Outdated]:
+    """The outdated entries of a pool, newest first."""
+    past, words = _PAST.search(question) is not None, _words(question)
+    found: dict[int, Outdated] = {}
+    for old in by:
+        new = slots.current(by, old)
+        if new.seq == old.seq or (
+            new.statement.value and slots.agree(old.statement.value, new.statement.value)
+        ):
+            continue
+        asked = not past and not _asks_before(parsed, pool[new.seq]) and _asks_for(words, old, new)
+        known = found.get(old.seq)
+        if known is None or (asked and not known.asked):
+            found[old.seq] = Outdated(old.seq, new.seq, asked)
+    return sorted(found.values(), reverse=True)
+
+
+def _vocabulary(slot: str) -> str:
+    """The words of a slot; "tool for the backend" is a tool."""
+    return VOCABULARY.get(slot) or VOCABULARY.get(slot.split(maxsplit=1)[0], slot)
+
+
+def _asks_for(words: set[str], old: SpokenStatement, new: SpokenStatement) -> bool:
+    """Whether a question is about the slot of a statement, by its words or its value."""
+    one = old.statement
+    numbers = {word for word in words if any(map(str.isdigit, word))}
+    subject = set(index_terms(one.subject))
+    if numbers and any(map(str.isdigit, one.subject)) and not numbers & subject:
+        return False
+    terms = index_terms(f"{one.subject} {one.value} {new.statement.value} {one.slot}")
+    terms += index_terms(_vocabulary(one.slot))
+    return not words.isdisjoint(terms) or not words.isdisjoint(map(stem, terms))
+
+
+def _asks_before(parsed: RecallQuery, entry: Entry) -> bool:
+    """Whether the question is about days before the entry."""
+    at = entry.message.created_at
+    return at is not None and any(days.last < at.date() for days in parsed.dates if not days.yearly)
