@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, Self, Unpack
 from weakref import WeakValueDictionary
 
 from firnline.context.budget import Budget, BudgetLike, as_budget
-from firnline.context.context import Context
+from firnline.context.context import Context, as_system
 from firnline.context.plan import Strategy
 from firnline.context.tools import Toolbox, as_schemas, joined
 from firnline.context.view import in_force, is_still, span_of
@@ -48,7 +48,6 @@ from firnline.engine.turn import (
     Turn,
     TurnOptions,
     append_to_turn,
-    as_system,
     check_options,
     find_answer,
     of_turn,

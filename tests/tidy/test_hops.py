@@ -31,10 +31,10 @@ BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     # Repeats are left out of what is recalled, and chances say where it stops.
     "context": (13, 41, 22, 72),
     # Found messages are read for statements that newer ones outdate.
-    "recall": (10, 15, 13, 35),
+    "recall": (10, 15, 13, 36),
     # The server limits its connections itself and looks at who is at their other end;
     # anonymous requests are kept apart.
-    "chat": (16, 43, 23, 71),
+    "chat": (16, 40, 23, 65),
 }
 CALLS = {
     "append": "One append",

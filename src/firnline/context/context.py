@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from firnline.context.budget import Budget
 from firnline.context.plan import is_question
-from firnline.errors import ConflictError
+from firnline.errors import ConflictError, InputError
 from firnline.log import fence
 from firnline.log.entry import Entry, Hit
 from firnline.log.media_wire import place_tool_media
@@ -256,6 +256,15 @@ class Context:
 
 
 _LATE = ("retrieved", "recalled")
+
+
+def as_system(system: str | Message | None) -> tuple[Message, ...]:
+    """The system message as a context accepts it."""
+    if system is None:
+        return ()
+    if not isinstance(system, str | Message):
+        raise InputError(f"system: expected a string or a Message, got {type(system).__name__}")
+    return (Message.system(system) if isinstance(system, str) else system,)
 
 
 def kind_of(why: str) -> Literal["digests", "entries", "backlog", "vectors", "model"]:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final, Protocol, TypedDict
 
 from firnline.context.budget import Budget, BudgetLike, Windows, as_budget
-from firnline.context.context import Context
+from firnline.context.context import Context, as_system
 from firnline.context.plan import ends_round, is_question
 from firnline.context.tools import Tool, answer, as_tools
 from firnline.context.view import is_still
@@ -24,7 +24,6 @@ from firnline.engine.options import check_names
 from firnline.errors import (
     BudgetError,
     ConflictError,
-    InputError,
     KeyReused,
     ModelError,
     UnknownConversation,
@@ -113,15 +112,6 @@ class Dialogue:
     larger: ChatModel | None
     budget_of: Callable[[str], Budget]
     timed: Callable[[str], Timed]
-
-
-def as_system(system: str | Message | None) -> tuple[Message, ...]:
-    """The system message as a context accepts it."""
-    if system is None:
-        return ()
-    if not isinstance(system, str | Message):
-        raise InputError(f"system: expected a string or a Message, got {type(system).__name__}")
-    return (Message.system(system) if isinstance(system, str) else system,)
 
 
 def check_options(options: TurnOptions, windows: Windows) -> None:

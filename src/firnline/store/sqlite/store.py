@@ -322,9 +322,8 @@ class SqliteStore:
         """See `Store.records`."""
 
         def work(connection: apsw.Connection, found: log.SqliteRow) -> list[Record]:
-            # To the very end, to include records after the recorded head.
-            stored = log.records(connection, found, first_seq, log.SEQ_MASK, tolerant=True)
-            return page(stored, limit)
+            to_the_end = log.SEQ_MASK  # includes records after the recorded head
+            return page(log.records(connection, found, first_seq, to_the_end, tolerant=True), limit)
 
         return await self._read_of(key, work, [])
 
@@ -447,8 +446,7 @@ class SqliteStore:
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
     ) -> bool:
         """See `Store.put_vectors`."""
-        span = first_seq, next_seq
-        work = partial(put_vectors, model=model, vectors=vectors, span=span)
+        work = partial(put_vectors, model=model, vectors=vectors, span=(first_seq, next_seq))
         return await self._change(_on_conversation(key, work, otherwise=False))
 
     async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
