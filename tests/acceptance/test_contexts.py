@@ -48,8 +48,8 @@ def test_a_budget_says_what_is_wrong_with_it():
     for wrong in ("8000", "8,000", "8_000"):  # or a model of that name would be meant
         with pytest.raises(InputError, match="as a number"):
             as_budget(wrong)
-    with pytest.raises(InputError, match=r"'gpt4o-mini'.* Budget\(window_tokens="):
-        as_budget("gpt4o-mini")
+    with pytest.raises(InputError, match=r"'gtp-4o-mini'.* Budget\(window_tokens="):
+        as_budget("gtp-4o-mini")
     with pytest.raises(InputError, match="whole numbers"):
         Budget(8e3)
 

@@ -154,7 +154,7 @@ async def test_an_anchor_noted_elsewhere_proves_which_log_it_is(memory):
     assert not replaced
     assert "different log" in str(replaced)
     for mistyped in ("", "abc", noted[:-1], noted.upper(), f"{noted} "):
-        with pytest.raises(InputError, match="no hash"):
+        with pytest.raises(InputError, match="not a hash"):
             await memory.verify("c", anchor=mistyped)
 
 

@@ -216,7 +216,7 @@ async def test_without_a_larger_model_an_overflow_is_an_error_and_the_question_i
 async def test_over_real_http_the_larger_model_is_asked(url):
     async with ModelServer(model="gpt-4o-mini") as server, Memory.open(url) as memory:
         server.say("Here is the answer.")
-        near = open_model("small-model", url=server.url, api_key="k")
+        near = open_model("gpt-4", url=server.url, api_key="k")
         far = open_model("gpt-4o-mini", url=server.url, api_key="k")
         turn = await memory.turn("c", words(9_000), near, larger=far)
         assert turn.text == "Here is the answer."

@@ -72,7 +72,7 @@ async def test_words_of_an_older_store_are_indexed_again(tmp_path):
     await store.append(KEY, drafts(["organized files", "find_order", "東京都", "no"]))
     await store.close()
     older = migrate.shipped_migrations()[2].partition("CREATE VIRTUAL TABLE search")[2]
-    with closing(apsw.Connection(str(path))) as connection:
+    with closing(connect(DatabaseFile(path), writer=True)) as connection:
         connection.execute(
             "DROP TABLE term; DROP TABLE search; CREATE VIRTUAL TABLE search"
             + older.partition("ALTER TABLE")[0]

@@ -1,5 +1,6 @@
 """Results of recall tools, without a store: limits, and how few reads stats need."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as some
 
 from firnline import Entry, Head, Message
 from firnline.engine.stats import measured
-from firnline.log.tokens import TokenCounter, counter
+from firnline.log.tokens import counter
 from firnline.recall.result import RecallPage, RecallWriter, format_runs, readable_text
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
@@ -42,7 +43,8 @@ def test_a_text_with_more_tokens_than_its_parts_stays_within_its_limit():
     def more(text):
         return len(text) // 4 + (len(text) // 400) * 100, True
 
-    writer = RecallWriter(UTC, 500, TokenCounter("o200k_base", 1.0, more, more))
+    count = replace(counter(), count_text=more, count_role=more)
+    writer = RecallWriter(UTC, 500, count)
     text = writer.write(_page(_entries(["some words " * 8] * 20)))
     assert 0 < text.count('"id"') < 20
     assert more(text)[0] <= 500
