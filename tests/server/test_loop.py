@@ -33,6 +33,7 @@ def server(tmp_path_factory):
         with running(store=store, upstream=model.url, anthropic=model.url, worker=False) as server:
             said = {"messages": [{"role": "user", "content": "I live in Porto."}]}
             httpx2.post(f"{server.url}{C}/messages", json=said)
+            httpx2.post(f"{server.url}{C}-moves/messages", json=append(*moves()), timeout=60)
             yield server
 
 
@@ -50,6 +51,13 @@ def append(*messages):
 
 def many(number, text):
     return [f"{text} {i}" for i in range(number)]
+
+
+def moves():
+    """Messages that each state another home, often."""
+    for number in range(SIZE // 15_000):
+        text = " ".join(f"I moved to Xaville{number * 200 + i}." for i in range(200))
+        yield {"role": "user", "content": text * 3}
 
 
 RECALLED = f"{RECALLED_START}\n" * (400_000 // len(RECALLED_START))
@@ -116,6 +124,9 @@ REQUESTS = {
     ),
     "read": ("GET", f"{C}/messages?limit=1000", lambda: None),
     "search": ("POST", f"{C}/search", lambda: {"query": "tea " * 2_000}),
+    "outdated": ("POST", f"{C}-moves/search", lambda: {"query": "Where do I live now?"}),
+    "many tokens": ("POST", f"{C}-moves/search", lambda: {"query": "moved", "tokens": 10**6}),
+    "openapi": ("GET", "/openapi.json", lambda: None),
     "chat": ("POST", "/v1/chat/completions", lambda: chat(PROSE)),
     "long answer": ("POST", "/v1/chat/completions", lambda: chat("at length")),
     "long stream": ("POST", "/v1/chat/completions", lambda: chat("at length!", stream=True)),

@@ -25,6 +25,7 @@ from firnline.context.context import BY_WORDS_ONLY
 from firnline.errors import FirnlineError, outline
 from firnline.log import limits
 from firnline.log.entry import Entry, Hit, Hits, IndexMatch, Key, Scope, live
+from firnline.log.threads import run_by_size
 from firnline.models.guard import Breaker
 from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.chance import chances, count_earned
@@ -42,6 +43,7 @@ logger: Final = logging.getLogger("firnline.recall")
 
 
 _TOKENS_EACH: Final = 20
+_TOKEN_CHARS: Final = 4
 _ALIKE: Final = 0.75  # a question is less like its answer than a message is like its topic
 _WIDER: Final = 20  # more vectors are compared if filters leave only some of them
 _MORE: Final = 4  # times as many candidates are read if some are copies of others
@@ -155,7 +157,8 @@ class EntryFinder:
             hits = await copies.unite(hits)
         hits = await put_current_first(self._store, tenant, question, parsed, hits, scope)
         if tokens is not None:
-            hits = pack(hits, lambda hit: size(hit.entry), tokens)
+            packing = partial(pack, hits, lambda hit: size(hit.entry), tokens)
+            hits = await run_by_size(_TOKEN_CHARS * sum(hit.entry.tokens for hit in hits), packing)
         missing = await self._missing_vectors(tenant, question, vector, scope, shown_from)
         hits = hits[:limit]
         return Hits(hits, missing, count_earned([hit.chance for hit in hits]))

@@ -10,6 +10,7 @@ current statement comes before it.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +27,7 @@ from firnline.language.terms import index_terms
 from firnline.log.entry import Entry, Hit, Key, Scope, live
 from firnline.log.regex import regex
 from firnline.protocols import Store
-from firnline.recall.query import RecallQuery
+from firnline.recall.query import QUESTION_CHARS_MAX, RecallQuery
 
 _TOP: Final = 12
 """The best hits that are read first: if they state nothing, nothing is outdated."""
@@ -36,6 +37,12 @@ _READ_MAX: Final = 200
 _FOUND_MAX: Final = 100
 _SLOTS_MAX: Final = 3
 _CONVERSATIONS_MAX: Final = 3
+_READ_CHARS_MAX: Final = 200_000
+"""Characters of a conversation's entries that are read for statements, the best hits first."""
+_CODE_SHARE: Final = 4
+"""How much longer a text with its code may be."""
+_STATEMENTS_MAX: Final = 1_000
+"""Statements that are compared with each other, the newest."""
 _PAST: Final = regex(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|(?<!how )old|used to|originally|initially|earlier|back then"
     r"|at first|in the past|history|ago|was i(?! born)|were we|did (?:i|we) (?:live|work|eat|use|have)"
@@ -58,7 +65,7 @@ async def put_current_first(
     store: Store, tenant: str, question: str, parsed: RecallQuery, hits: Sequence[Hit], scope: Scope
 ) -> list[Hit]:
     """The hits, outdated ones marked, and each after its current statement if that is asked for."""
-    found = list(hits)
+    found, question = list(hits), question[:QUESTION_CHARS_MAX]
     words = _words(question)
     asked = _asked_slots(words)
     names = dict.fromkeys(hit.conversation for hit in found[:_TOP])
@@ -66,14 +73,16 @@ async def put_current_first(
         names[scope.conversation] = None
     for name in list(names)[:_CONVERSATIONS_MAX]:
         best = [hit.entry for hit in found[:_TOP] if hit.conversation == name]
-        wanted = {**{("", slot): "" for slot in asked}, **_stated_slots(best)}
+        wanted = {
+            **{("", slot): "" for slot in asked},
+            **await asyncio.to_thread(_stated_slots, best),
+        }
         if not wanted:
             continue
         newer = await _newer_entries(store, Key(tenant, name), wanted, scope)
         pool = {hit.seq: hit.entry for hit in found[:_READ_MAX] if hit.conversation == name}
         pool |= {entry.seq: entry for entry in newer}
-        stated = list(_read(pool.values()))
-        by = slots.outdated(stated)
+        stated, by = await asyncio.to_thread(_judge, list(pool.values()))
         past = _PAST.search(question) is not None
         for slot in asked:
             answers = [one for one in stated if (one in by) == past and _answers(one, slot)]
@@ -129,17 +138,28 @@ def _read(entries: Iterable[Entry]) -> Iterator[SpokenStatement]:
     every = list(entries)
     users = {entry.message.name for entry in every if entry.message.role == "user"}
     alone = fold_name(users.pop() or "") if len(users) == 1 else ""
+    room = _READ_CHARS_MAX
     for entry in every:
         message = entry.message
         if message.role not in ("user", "assistant"):
             continue
-        text = CODE.sub("\n", marks.said(message))[: slots.CHARS_MAX]
+        said = marks.said(message)[: _CODE_SHARE * slots.CHARS_MAX]
+        text = CODE.sub("\n", said)[: min(room, slots.CHARS_MAX)]
+        room -= len(text)
         if message.role == "user":
             for one in statements(text):
                 yield SpokenStatement(entry.seq, fold_name(message.name or ""), one)
         else:
             for one in statements(slots.as_own(text)):
                 yield SpokenStatement(entry.seq, alone, one, echo=one.slot != STATUS)
+
+
+def _judge(
+    entries: Sequence[Entry],
+) -> tuple[list[SpokenStatement], dict[SpokenStatement, SpokenStatement]]:
+    """What entries state, and what newer statements outdate."""
+    stated = sorted(_read(entries), key=lambda one: one.seq)[-_STATEMENTS_MAX:]
+    return stated, slots.outdated(stated)
 
 
 def _words(text: str) -> set[str]:

@@ -11,6 +11,7 @@ from typing import Final
 from fastapi import APIRouter, FastAPI
 from pydantic import SecretStr
 from starlette.middleware import Middleware
+from starlette.responses import JSONResponse
 
 from firnline import __version__
 from firnline.engine.options import MemoryOptions
@@ -68,6 +69,7 @@ def create_app(settings: Settings) -> FastAPI:
         routes=[*_ROUTES.routes],
         lifespan=_lifespan,
         middleware=[requests, Middleware(AuthMiddleware, parts=parts)],
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
@@ -85,6 +87,12 @@ def create_app(settings: Settings) -> FastAPI:
         )
     )
     mcp_mount.mount(app, parts)
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def describe_api() -> JSONResponse:
+        # It takes a fifth of a second to create, once.
+        return JSONResponse(await asyncio.to_thread(app.openapi))
+
     return app
 
 
