@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from firnline import Memory, Message, strategies
+from firnline.digest import items
 from firnline.errors import ConflictError, ModelError
 from firnline.strategies.rolling import span
 
@@ -77,6 +78,40 @@ def _is_a_chain(digests, lineage):
     assert lineage.stuck == ()
     assert 0 <= lineage.mean_milliseconds <= lineage.max_milliseconds
     assert [d.last_seq - d.first_seq + 1 for d in lineage.digests][-1] == 14
+
+
+@pytest.mark.requirement("E5")
+async def test_important_data_leaves_with_its_messages(memory):
+    sizes = []
+    for number in range(12):
+        asked = (
+            f"I always order dish {number} at Cafe Lindqvist{number}. My order {number} was sent."
+        )
+        await memory.append("c", [Message.user(asked), Message.assistant("Noted.")])
+        if not number:
+            await memory.remember("c", {"custom_fields": {"plan": "gold"}})
+        await memory.work(once=True)
+        sizes.append(len(str((await memory.state("c")).important_data)))
+    (digest,) = await memory.in_force("c")
+    known = items.from_json(digest.data)
+    assert {seq for item in known for seq in item.seqs} == set(range(10, 24, 2))
+    assert (await memory.state("c")).important_data["custom_fields"] == {"plan": "gold"}
+    assert "dish 11" in str(known)
+    assert sizes[-1] <= sizes[7] + 20, "a constant size: only the numbers have more digits"
+    left = digest.receipt["residue"]
+    assert all(row["seq"] >= digest.first_seq for row in left)
+
+
+@pytest.mark.requirement("E5")
+async def test_a_window_starts_with_a_question(memory):
+    await memory.append("c", Message.system("Be brief."))
+    for number in range(9):
+        await round_(memory, number)
+    await memory.work(once=True)
+    (digest,) = await memory.in_force("c")
+    assert (digest.first_seq, digest.last_seq) == (7, 18)
+    assert (await memory.read("c"))[digest.first_seq].message.role == "user"
+    assert digest.text.startswith("User:")
 
 
 # -- E1 -----------------------------------------------------------------------------------------

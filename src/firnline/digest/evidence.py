@@ -47,6 +47,18 @@ def check_items(
     return tuple(items), tuple(aside[-limits.SET_ASIDE_MAX :])
 
 
+def said_since(items: Sequence[Item], first_seq: int) -> tuple[Item, ...]:
+    """The items without what was last said before `first_seq`, but with what was stated."""
+    kept = (
+        replace(item, seqs=tuple(seq for seq in item.seqs if seq >= first_seq)) for item in items
+    )
+    return tuple(
+        now
+        for item, now in zip(items, kept, strict=True)
+        if now.seqs or not item.seqs or item.stated
+    )
+
+
 def _prove_item(
     raw: Mapping[str, Any], texts: Mapping[int, str], folded: Mapping[int, str]
 ) -> tuple[Item | None, str]:

@@ -136,10 +136,12 @@ def _merge_item(merged: list[Item], same: _Positions, item: Item) -> None:
 
 
 def _add_evidence(one: Item, other: Item) -> Item:
-    """An item with the evidence of another one of the same value."""
+    """An item with the evidence of another one of the same value, and the newer quote."""
+    newer = bool(one.seqs) and bool(other.seqs) and other.seqs[-1] > one.seqs[-1]
     return replace(
         one,
         seqs=_joined_seqs(one, other),
+        quote=other.quote if newer else one.quote,
         speaker=one.speaker or other.speaker,
         in_company=one.in_company or other.in_company,
         stated=_is_stated(one) or (bool(one.seqs) and _is_stated(other)),

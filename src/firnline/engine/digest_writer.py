@@ -17,7 +17,7 @@ from firnline.context.plan import Fold
 from firnline.context.render import WORDLESS, Sizes, excerpt, render_digest, residue_line
 from firnline.context.view import INJECTED, Skipped, drop_echo, span_of
 from firnline.digest import OFFLINE, check, items, offline_extractor, offline_summarizer
-from firnline.digest.evidence import check_items
+from firnline.digest.evidence import check_items, said_since
 from firnline.digest.receipt import continue_receipt, receipt, tally_skipped
 from firnline.errors import FirnlineError, ModelError, outline
 from firnline.language.prose import count_words
@@ -60,7 +60,7 @@ class DigestWriter:
 
         If the model fails midway, the digest covers the finished parts; the rest stays open.
         """
-        state = _Progress.of(job.takes)
+        state = _Progress.of(job.takes, since=job.fold.first_seq if job.fold.slides else 0)
         start, last = job.fresh_from, digest.last_seq
         while start <= last or not state.written:
             span = await self._read(key, start, last, digest.topic)
@@ -320,22 +320,31 @@ class _Progress:
     spent_tokens: int = 0
 
     @classmethod
-    def of(cls, takes: Sequence[Digest]) -> _Progress:
+    def of(cls, takes: Sequence[Digest], *, since: int) -> _Progress:
+        """What earlier digests hold of the entries from `since` on."""
         known: tuple[items.Item, ...] = ()
         aside: tuple[Any, ...] = ()
         residue: list[Any] = []
         for digest in takes:
-            known = items.merge(known, items.from_json(digest.data))
+            kept = items.from_json(digest.data)
+            known = items.merge(known, said_since(kept, since) if since else kept)
             put_aside = digest.data.get("set_aside")
             aside += tuple(put_aside) if isinstance(put_aside, list) else ()
             left = digest.receipt.get("residue")
-            residue += left if isinstance(left, list) else []
+            residue += (
+                [row for row in left if _is_since(row, since)] if isinstance(left, list) else []
+            )
         papers = tuple(digest.receipt for digest in takes)
         return cls(items=known, set_aside=aside, receipt={"residue": residue}, before=papers)
 
     @property
     def residue(self) -> Sequence[Any]:
         return tuple(self.receipt.get("residue", ()))
+
+
+def _is_since(row: Any, first_seq: int) -> bool:
+    seq = row.get("seq") if isinstance(row, dict) else None
+    return type(seq) is int and seq >= first_seq
 
 
 def _entries_to_digest(entries: Sequence[Entry]) -> tuple[Entry, ...]:

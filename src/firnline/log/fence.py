@@ -19,8 +19,8 @@ from firnline.log import limits
 from firnline.log.regex import regex
 
 _MARKER: Final = regex(
-    r"\[(?:/?recalled\]|/recalled|messages?\d|importantdata|summary(?:\d|given)|document\d"
-    r"|taskathand|alsosaid|\.\.\.about\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day\d{4}"
+    r"\[(?:/?recalled\]|/recalled|/(?:summary|importantdata|document)\]|messages?\d|importantdata"
+    r"|summary(?:\d|given)|document\d|taskathand|alsosaid|\.\.\.about\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day\d{4}"
     r"|\d+\](?:\[outdated|(?:user|assistant|system|developer|tool)[\[:])|outdated:)"
 )
 """The start of a marker line as `_fold` writes it."""

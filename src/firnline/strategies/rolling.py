@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from firnline.context.budget import Budget
 from firnline.context.plan import Fold, Plan, Strategy, View, ends_round, units
 from firnline.errors import InputError
+
+_ROUND: Final = 4
+"""Messages of a round with a tool call: question, call, result, answer."""
 
 
 def rolling(*, window: int = 14, after_seq: int = 5, words: int = 250) -> Strategy:
@@ -58,9 +63,14 @@ def _round_end(view: View) -> int:
 
 
 def _first(view: View, end: int, window: int) -> int:
-    """Where the window starts; never inside a tool call's unit, but after it."""
+    """Where the window starts: with a question, if one is near, so that no answer stands alone.
+
+    Never inside a tool call's unit, but after it.
+    """
     first, _ = span(end, window)
     for unit in units(view.entries):
         if unit.first_seq < first <= unit.last_seq:
-            return min(unit.last_seq + 1, end)
-    return first
+            first = min(unit.last_seq + 1, end)
+    near = [entry for entry in view.entries if first <= entry.seq < min(first + _ROUND, end)]
+    asked = (entry.seq for entry in near if entry.message.role not in ("assistant", "tool"))
+    return next(asked, first)
