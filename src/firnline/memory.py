@@ -817,6 +817,25 @@ class Memory:
         """
         return await verify_conversation(self._store, self._key(conversation), anchor, progress)
 
+    async def checkpoint(self, conversation: str) -> str:
+        """The log as it is now, as a short text. If you keep it, a rewritten log shows.
+
+        A signed note (c2sp.org/tlog-checkpoint) with the root of a tree over all entries, signed
+        if the memory has a `signer`. `StoreCorrupt` if the log does not continue its last one.
+        """
+        return (await self._engine.prover.checkpoint(self._key(conversation))).note
+
+    async def prove(self, conversation: str, seq: int) -> str:
+        """The proof that entry `seq` is in the log, as text; ``firnline check-proof`` checks it.
+
+        It grows with the logarithm of the log. An erased entry is proven without its text.
+        """
+        return await self._engine.prover.prove(self._key(conversation), seq)
+
+    async def prove_growth(self, conversation: str, older: str) -> str:
+        """The proof that the log continues the checkpoint `older`: it only grew since."""
+        return await self._engine.prover.prove_growth(self._key(conversation), older)
+
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """The health of the store itself."""
         return await self._store.check(thorough=thorough)

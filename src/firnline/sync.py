@@ -194,6 +194,9 @@ class Memory(SyncFacade[_Memory]):
 
     # -- proving --
     verify = waits(_Memory.verify)
+    checkpoint = waits(_Memory.checkpoint)
+    prove = waits(_Memory.prove)
+    prove_growth = waits(_Memory.prove_growth)
     check = waits(_Memory.check)
     repair = waits(_Memory.repair)
     rebuild_index = waits(_Memory.rebuild_index)

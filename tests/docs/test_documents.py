@@ -81,8 +81,12 @@ def test_commands_in_the_documents_work(text, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for line in text.splitlines():
         if line.startswith("$ firnline "):
-            arguments = re.findall(r'"[^"]*"|\S+', line.removeprefix("$ firnline "))
+            command, _, file = line.removeprefix("$ firnline ").partition(" > ")
+            capsys.readouterr()
+            arguments = re.findall(r'"[^"]*"|\S+', command)
             assert main([argument.strip('"') for argument in arguments]) == 0, line
+            if file:
+                Path(file).write_text(capsys.readouterr().out)
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:

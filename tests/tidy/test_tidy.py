@@ -15,7 +15,7 @@ FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_P99 = 40
 MODULE_LINES_MAX = 460
 LONGER = {  # module: why it may be longer
-    "memory.py": (990, "every verb of the library, each a few lines and a docstring"),
+    "memory.py": (1010, "every verb of the library, each a few lines and a docstring"),
     "log/entry.py": (540, "the values of the log and of what is derived from it"),
     "log/message.py": (510, "a message and its canonical form, best read together"),
     "client/verbs.py": (650, "the same verbs over HTTP, a few lines each"),
@@ -40,6 +40,8 @@ EXTRAS = {  # module: what it imports inside a function, and why
     "server.mcp_mount": ("firnline.mcp.endpoint", "needs mcp; the server works without it"),
     "cli.serve": ("firnline.server firnline.mcp", "need fastapi and the MCP SDK; slow to import"),
     "server.middleware": ("firnline.server.spans", "needs opentelemetry, if spans are wanted"),
+    "cli.proofs": ("firnline.engine.signer", "needs cryptography; slow to import"),
+    "engine.engine": ("firnline.engine.signer", "needs cryptography, if there is a signer"),
     "engine.recall": (
         "firnline.engine.embedding_indexer",
         "needs numpy; search by words works without it",

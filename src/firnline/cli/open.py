@@ -22,11 +22,13 @@ from firnline.sync import Memory
 T = TypeVar("T")
 
 
-def open_memory(options: argparse.Namespace, *, create: bool = False) -> Memory:
+def open_memory(
+    options: argparse.Namespace, *, create: bool = False, signer: str | None = None
+) -> Memory:
     """The memory at --store; a missing store is an error, unless `create` is set."""
     _check_store(options, create=create)
     # No worker: the command ends at once, and pending digests stay pending.
-    return Memory.open(options.store, tenant=options.tenant, worker=False)
+    return Memory.open(options.store, tenant=options.tenant, worker=False, signer=signer)
 
 
 def with_memory(

@@ -21,6 +21,7 @@ from firnline.cli import (
     keys,
     log,
     maintenance,
+    proofs,
     search,
     serve,
     telegram,
@@ -149,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
         keys,
         telegram,
         maintenance,
+        proofs,
         erase,
         benchmark,
     ):

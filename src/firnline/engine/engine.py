@@ -21,6 +21,7 @@ from firnline.engine.erasure import MessageEraser
 from firnline.engine.events import Events, of_erase
 from firnline.engine.options import MemoryOptions
 from firnline.engine.pending import PendingDigests, StrategyRegistry
+from firnline.engine.prover import Prover, Sign
 from firnline.engine.question import QuestionRewriter
 from firnline.engine.recall import AUTO, Recaller, as_embedder
 from firnline.engine.repair import Repairer
@@ -70,6 +71,7 @@ class Engine:
             background=self._background,
             clock=clock,
         )
+        self.prover = Prover(store, _signer(options))
         self.repairer = Repairer(store, self.digester, self.topics)
         self.builder = ContextBuilder(
             store,
@@ -197,6 +199,19 @@ def _digester(
         breaker=options.get("breaker"),
         lease_seconds=options.get("lease_seconds", limits.LEASE_SECONDS),
     )
+
+
+def _signer(options: MemoryOptions) -> Sign | None:
+    """What signs checkpoints, if there is a key."""
+    if (key := options.get("signer")) is None:
+        return None
+    try:
+        from firnline.engine.signer import Signer  # noqa: PLC0415 - an optional extra
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("firnline"):
+            raise
+        raise FirnlineError('signing needs an extra: pip install "firnline[proof]"') from error
+    return Signer.of(key).sign
 
 
 @lru_cache(maxsize=limits.UNKNOWN_MODELS_MAX)

@@ -50,6 +50,8 @@ class MemoryOptions(TypedDict, total=False):
     ``firnline[recall]`` is installed; a name is for `open_embedder`; None is search by words."""
     topic_rules: Rules
     """When messages join a topic, and how topics fade."""
+    signer: str | None
+    """The key that signs checkpoints, as ``firnline signing-key`` wrote it; extra ``proof``."""
     observer: Observer
     """Receives events as they happen, for metrics."""
 

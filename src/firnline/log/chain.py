@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import ERASED, Entry, Head, Key, Record, erased_at, genesis, next_hash
+from firnline.log.merkle import Frontier
 from firnline.log.message import decode
+from firnline.log.proof_check import Checkpoint, leaf_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +95,20 @@ def checked_entries(records: Sequence[Record], previous_hash: str) -> list[Entry
 
 @dataclass(slots=True)
 class Audit:
-    """Checks a conversation's records in order and collects their problems."""
+    """Checks a conversation's records in order and collects their problems.
+
+    `checkpoint` is one that was made of the log, which the log must continue.
+    """
 
     key: Key
     anchor: str | None = None
+    checkpoint: Checkpoint | None = None
     problems: list[LogProblem] = field(default_factory=list)
     seq: int = 0
     total: int = 0
     hash: str = ""
     erased: int = 0
+    tree: Frontier = field(default_factory=Frontier)
 
     def __post_init__(self) -> None:
         self.hash = genesis(self.key)
@@ -116,6 +123,8 @@ class Audit:
             self.erased += record.erased
             if self.hash == self.anchor:
                 self.anchor = None
+            if self.checkpoint is not None and self.tree.size < self.checkpoint.size:
+                self.tree.add(leaf_hash(record.hash))
 
     def _check(self, record: Record) -> None:
         if record.seq != self.seq:
@@ -125,6 +134,9 @@ class Audit:
             self.problems.append(LogProblem(problem, record.seq))
         if not record.problem and record.total != self.total + record.tokens:
             self.problems.append(LogProblem("the running token total is wrong", record.seq))
+
+    def _continues(self, checkpoint: Checkpoint) -> bool:
+        return (self.tree.size, self.tree.root()) == (checkpoint.size, checkpoint.root)
 
     def check_extra(self, now: Head | None, head: Head) -> None:
         """Check entries found after the head: appended since, or never acknowledged."""
@@ -143,6 +155,13 @@ class Audit:
             self.problems.append(LogProblem("the last hash does not match the recorded head"))
         elif self.total != head.tokens:
             self.problems.append(LogProblem("the token total does not match the recorded one"))
+        if self.checkpoint is not None and not self._continues(self.checkpoint):
+            size = self.checkpoint.size
+            self.problems.append(
+                LogProblem(
+                    f"the log was rewritten: its checkpoint of {size} entries does not match"
+                )
+            )
         if self.anchor is not None:
             self.problems.append(
                 LogProblem(f"{self.anchor} is not in the chain: this is a different log")

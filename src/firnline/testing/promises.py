@@ -43,6 +43,12 @@ PROMISES: Final = (
         "Proof that nothing was lost must include proof that nothing was altered.",
     ),
     Promise(
+        "proof-for-strangers",
+        "A checkpoint that was kept elsewhere shows any rewriting of the log before it, and that a "
+        "message is in a log can be checked with one file of plain Python, without the store.",
+        "A proof that only the operator can check does not convince a customer.",
+    ),
+    Promise(
         "exact-tokens",
         "Token counts equal the reference encoder's; where that is impossible, they are over-"
         "estimates and marked as such. No input makes counting fail or blocks the event loop.",
