@@ -14,7 +14,7 @@ from firnline.log.message import Message, ToolCall
 from firnline.recall import weights
 from firnline.recall.features import PASSAGE_WORDS, read_features
 from firnline.recall.query import DateRange, in_year, parse_question
-from firnline.recall.rank import features, pack, rank
+from firnline.recall.rank import features, rank
 from support.entries import entry
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
@@ -421,21 +421,3 @@ def test_stems():
     assert stem("a" * 50) == "a" * 50
     assert stem("größe") == "größe"
     assert read_features("Running runs").passages[0].counts == {"run": 2}
-
-
-# -- packing ------------------------------------------------------------------------------------
-
-
-@given(some.lists(some.integers(0, 50)), some.integers(-5, 100))
-def test_what_is_packed_fits_and_nothing_that_would_have_is_left_out(sizes, tokens):
-    packed = pack(sizes, lambda size: size, tokens)
-    assert sum(packed) <= max(tokens, 0)
-    left, kept = tokens, iter(packed)
-    for size in sizes:
-        if left > 0 and size <= left:
-            assert next(kept) == size
-            left -= size
-
-
-def test_one_that_does_not_fit_is_passed_over():
-    assert pack([3, 90, 4], lambda size: size, 10) == [3, 4]

@@ -37,8 +37,9 @@ from firnline.log.entry import Entry
 from firnline.log.message import Message
 from firnline.log.tokens import counter
 from firnline.recall import weights
+from firnline.recall.pack import pack
 from firnline.recall.query import parse_question
-from firnline.recall.rank import features, pack
+from firnline.recall.rank import features
 
 FOUND_MAX: Final = 250
 NEAR_MAX: Final = 125

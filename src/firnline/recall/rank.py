@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias
 
 from firnline.language.stems import stem
 from firnline.language.terms import index_terms, searchable_text
@@ -53,7 +53,6 @@ _LATER_DAYS: Final = 7.0  # the decay after a named day; before it twice as fast
 _OWN_ROLE: Final = 0.4  # "I" means the user, but less reliably than a name
 _PREFIX: Final = regex(r"\s*([^\W\d_][\w.'-]{0,30}(?: [^\W\d_][\w.'-]{0,30}){0,2}): ")
 
-Item = TypeVar("Item")
 _Hits: TypeAlias = dict[int, float]  # by the number of the question's term, how well it matches
 _NONE: Final[_Hits] = {}
 
@@ -115,19 +114,6 @@ def features(
     if near or floor is not None:
         found |= _meaning_scores(near or {}, floor, turns)
     return found
-
-
-def pack(items: Iterable[Item], size: Callable[[Item], int], tokens: int) -> list[Item]:
-    """The first items that fit into `tokens`; one that does not fit is skipped."""
-    packed: list[Item] = []
-    for item in items:
-        if tokens <= 0:
-            break
-        needed = size(item)
-        if needed <= tokens:
-            packed.append(item)
-            tokens -= needed
-    return packed
 
 
 def _score_entry(

@@ -7,7 +7,7 @@ copies    of the same message in several branches, one (`copies`)
 updates   what newer messages outdate is marked, and comes after them (`updates`)
 rank      all of them and their neighbors, one conversation at a time (`rank`), pure
 chance    of each to be evidence (`chance`), pure; a context leaves out repeats (`repeats`)
-pack      the best that fit into a number of tokens, or a number of entries
+pack      the best for their length (`pack`) that fit into a number of tokens, or of entries
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from firnline.models.guard import Breaker
 from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.chance import chances, count_earned
 from firnline.recall.copies import Copies, EntryPlace
+from firnline.recall.pack import by_value, pack
 from firnline.recall.passages import model_key
 from firnline.recall.query import RecallQuery, parse_question
-from firnline.recall.rank import pack, rank
+from firnline.recall.rank import rank
 from firnline.recall.repeats import without_repeats
 from firnline.recall.tools import find_recalled
 from firnline.recall.updates import put_current_first
@@ -150,7 +151,8 @@ class EntryFinder:
             sure |= {(conversation, seq) for seq in there.sure}
             recalled = await find_recalled([h.entry for h in ranked], partial(self._store.at, key))
             echoes |= {(conversation, seq) for seq in recalled}
-        hits = _order(hits, echoes, for_context=shown_from is not None)
+        role = None if tokens is None else parsed.role
+        hits = _order(hits, echoes, packed_for=role, for_context=shown_from is not None)
         if tokens is None:
             hits = [hit for hit in hits if (hit.conversation, hit.seq) in sure]
         if copies is not None:
@@ -338,18 +340,25 @@ class EntryFinder:
 
 
 def _order(
-    hits: Sequence[Hit], echoes: Collection[tuple[str, int]], *, for_context: bool
+    hits: Sequence[Hit],
+    echoes: Collection[tuple[str, int]],
+    *,
+    packed_for: str | None,
+    for_context: bool,
 ) -> list[Hit]:
     """The hits of all conversations with their chances, best first.
 
     The result of an earlier search only repeats what it found: it comes last, with no chance. A
-    context has neither those nor messages that repeat a better one.
+    context has neither those nor messages that repeat a better one. To be packed into a number of
+    tokens, for a question about the role `packed_for`, they are ordered by value.
     """
     ordered = sorted(hits, key=lambda hit: (-hit.score, hit.conversation, hit.seq))
     found = [hit for hit in ordered if (hit.conversation, hit.seq) not in echoes]
     if for_context:
         found = without_repeats(found)
     found = [replace(hit, chance=chance) for hit, chance in zip(found, chances(found), strict=True)]
+    if packed_for is not None:
+        found = by_value(found, packed_for)
     if for_context:
         return found
     return found + [hit for hit in ordered if (hit.conversation, hit.seq) in echoes]

@@ -1,0 +1,72 @@
+"""Which of the found messages go into a number of tokens: what a token buys. Pure.
+
+A long message takes the place of several short ones, so its length is part of its score (`price`).
+Up to about the length of a paragraph nothing is deducted. After that an assistant's answers lose
+more than what people say: they are mostly general text, and what a question asks for is mostly a
+fact that was said once, in few words. If the question is about the assistant's words, all are
+equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple, TypeVar
+
+from firnline.log.entry import Hit
+from firnline.recall.repeats import without_repeats
+
+Item = TypeVar("Item")
+
+
+class _Tariff(NamedTuple):
+    """From how many tokens a message has a price, and how fast it grows."""
+
+    free: int
+    slope: float
+
+
+_SAID: Final = _Tariff(160, 1.0)
+_GENERATED: Final = _Tariff(80, 2.5)
+_GENERATED_ROLES: Final = frozenset(("assistant", "tool"))
+
+
+def price(hit: Hit, role: str = "") -> float:
+    """What the length of a hit deducts from its score; `role` is the one that is asked about."""
+    message = hit.message
+    generated = not message.name and message.role in _GENERATED_ROLES and message.role != role
+    tariff = _GENERATED if generated else _SAID
+    return tariff.slope * math.log(max(hit.entry.tokens / tariff.free, 1.0))
+
+
+def by_value(hits: Iterable[Hit], role: str = "") -> list[Hit]:
+    """The hits in the order in which they are packed; what decides it is part of their scores.
+
+    Those that repeat a better one come last: they are taken only if nothing else is left.
+    """
+    priced = [_less(hit, "price", price(hit, role)) for hit in hits]
+    priced.sort(key=lambda hit: -hit.score)  # stable: equal scores keep their order
+    first = without_repeats(priced)
+    kept = {(hit.conversation, hit.seq) for hit in first}
+    repeats = [hit for hit in priced if (hit.conversation, hit.seq) not in kept]
+    return first + [_less(hit, "repeat", hit.score - priced[-1].score) for hit in repeats]
+
+
+def pack(items: Sequence[Item], size: Callable[[Item], int], tokens: int) -> list[Item]:
+    """The first items that fit into `tokens`; one that does not fit is skipped."""
+    packed: list[Item] = []
+    for item in items:
+        if tokens <= 0:
+            break
+        needed = size(item)
+        if needed <= tokens:
+            packed.append(item)
+            tokens -= needed
+    return packed
+
+
+def _less(hit: Hit, why: str, deducted: float) -> Hit:
+    if not deducted:
+        return hit
+    return replace(hit, score=hit.score - deducted, parts={**hit.parts, why: -deducted})
