@@ -237,3 +237,34 @@ async def test_a_record_that_cannot_be_written_fails_no_append(database, caplog)
     assert caplog.text.count("cannot be written") == 1
     with suppress(OSError):
         record_path(database).rmdir()
+
+
+MOVES = {
+    "moved": [""],
+    "moved with all": ["", "-wal", "-shm", "-head"],
+    "its log deleted": ["-wal"],
+    "its index deleted": ["-shm"],
+}
+
+
+@pytest.mark.parametrize("endings", MOVES.values(), ids=MOVES)
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_nothing_is_acknowledged_in_files_that_are_no_longer_there(
+    database, endings, replaced
+):
+    """They would be gone when the store is closed."""
+    async with memory_at(database) as memory:
+        await memory.append("a", said(TEXTS))
+        files = [database.with_name(database.name + ending) for ending in endings]
+        for file in files:
+            file.rename(file.with_name(f"moved {file.name}"))
+            if replaced:
+                shutil.copy(file.with_name(f"moved {file.name}"), file)
+        for call in (memory.append("a", said(["lost"])), memory.read("a"), memory.head("a")):
+            with pytest.raises(StoreCorrupt, match=f"{files[0].name} was deleted, moved or repl"):
+                await call
+        assert "broken" in [finding.state for finding in await memory.check()]
+        for file in files:
+            file.with_name(f"moved {file.name}").replace(file)
+        await memory.append("a", said(["newest"]))
+    assert await texts(database) == [*TEXTS, "newest"]

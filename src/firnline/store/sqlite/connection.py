@@ -6,7 +6,7 @@ import os
 import random
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache
@@ -36,6 +36,8 @@ from firnline.store.sqlite.checksums import (
     reserve,
     verify_reads,
 )
+
+_OPEN_FILES: Final = ("", "-wal", "-shm")
 
 APPLICATION_ID: Final = 0x4669726E  # "Firn"
 SQLITE_VERSION_MIN: Final = (3, 51, 3)  # older ones can corrupt a WAL database of several processes
@@ -359,6 +361,47 @@ def filesystem_of(path: Path, mounts: str) -> str:
         if len(point) > best and f"{path}/".startswith(f"{point.rstrip('/')}/"):
             best, kind = len(point), this_kind
     return kind
+
+
+class OpenFiles:
+    """The database's files, as they were when they were opened.
+
+    One that is deleted, moved or replaced can be used as before by the process that has it open.
+    But what is written to it is gone when it is closed, and new connections open another file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._paths = [str(path) + ending for ending in _OPEN_FILES]
+        self._known = _ids(self._paths[:1])
+
+    def opened(self) -> None:
+        """A connection is open: until it is closed, SQLite keeps the files next to the database."""
+        self._known = _ids(self._paths) | self._known
+
+    def closed(self) -> None:
+        """The connection is closed: another process may delete the files next to the database."""
+        self._known = {path: self._known[path] for path in self._paths[:1] if path in self._known}
+
+    def check(self) -> None:
+        """Raise `StoreCorrupt` if one was deleted, moved or replaced."""
+        for path, known in self._known.items():
+            if _file_id(path) != known:
+                raise StoreCorrupt(
+                    f"{path} was deleted, moved or replaced while the store is open; nothing was "
+                    "written; put the file back, or open the store again"
+                )
+
+
+def _ids(paths: Iterable[str]) -> dict[str, tuple[int, int]]:
+    return {path: found for path in paths if (found := _file_id(path))}
+
+
+def _file_id(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - called for each transaction; `Path` is slower
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def fetch_one(

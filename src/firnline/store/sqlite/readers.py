@@ -19,6 +19,7 @@ from firnline.log import limits
 from firnline.store.sqlite.checksums import verify_reads
 from firnline.store.sqlite.connection import (
     DatabaseFile,
+    OpenFiles,
     connect,
     release_cursors,
     translate_errors,
@@ -35,6 +36,7 @@ class Readers:
 
     def __init__(self, place: DatabaseFile) -> None:
         self._place = place
+        self._files = OpenFiles(place.path)
         self._threads = ThreadPoolExecutor(limits.READERS, "firnline-reader")
         self._local = threading.local()
         self._connections: list[apsw.Connection] = []
@@ -75,11 +77,11 @@ class Readers:
     def _at_once(self, work: Work[T]) -> T:
         if self._closed:
             raise StoreNotOpen
+        self._files.check()
         with translate_errors(self._place.path):
             if self._nearby is None:
-                self._nearby = connect(self._place, writer=False)
+                self._nearby = self._connect()
                 self._nearby.set_busy_handler(None)
-                self._connections.append(self._nearby)
             return _in_snapshot(self._nearby, work)
 
     def close(self) -> None:
@@ -91,6 +93,7 @@ class Readers:
                 self._connections.pop().close()
 
     def _on_thread(self, work: Work[T], proven: bool) -> T:
+        self._files.check()
         with translate_errors(self._place.path):
             return _in_snapshot(self._connection("proven" if proven else "plain"), work)
 
@@ -98,10 +101,15 @@ class Readers:
         """A connection of this thread; the proven one caches no unverified page."""
         connection: apsw.Connection | None = getattr(self._local, kind, None)
         if connection is None:
-            connection = connect(self._place, writer=False)
+            connection = self._connect()
             verify_reads(connection, on=kind == "proven")
             setattr(self._local, kind, connection)
-            self._connections.append(connection)
+        return connection
+
+    def _connect(self) -> apsw.Connection:
+        connection = connect(self._place, writer=False)
+        self._connections.append(connection)
+        self._files.opened()
         return connection
 
 

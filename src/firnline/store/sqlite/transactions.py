@@ -15,6 +15,7 @@ from firnline.errors import FirnlineError, StoreCorrupt, StoreError, StoreTimeou
 from firnline.store.sqlite.connection import (
     CHECKPOINT_PAGES,
     DatabaseFile,
+    OpenFiles,
     busy_handler,
     connect,
     detach_context,
@@ -84,6 +85,8 @@ class Transactions:
         self.wrote = False  # whether the last transaction committed changes
         self.commit_seconds = 0.0  # the duration of the last commit
         self._place = place
+        self._files = OpenFiles(place.path)
+        self._files.opened()
         self._connection = connection
         self._hooks = hooks
         self._patience = busy_handler(place.busy_seconds)
@@ -98,6 +101,7 @@ class Transactions:
         self.wrote = False
         try:
             with translate_errors(self._place.path):
+                self._files.check()
                 self._connect()
                 self._be_patient(patient)
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -200,6 +204,7 @@ class Transactions:
         """Run outside a transaction, for what SQLite does not allow inside one."""
         try:
             with translate_errors(self._place.path):
+                self._files.check()
                 self._connect()
                 self._be_patient(True)
                 return Outcome(work(self._connection))
@@ -230,6 +235,7 @@ class Transactions:
     def _connect(self) -> None:
         if self._reopen:
             self._connection = connect(self._place, writer=True)
+            self._files.opened()
             self._patient = True
             self._reopen = False
 
@@ -274,5 +280,6 @@ class Transactions:
 
     def _drop_connection(self) -> None:
         self._reopen = True
+        self._files.closed()
         with suppress(apsw.Error):  # a failing disk can fail this, too
             self._connection.close()
