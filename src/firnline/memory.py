@@ -70,6 +70,7 @@ from firnline.log.entry import (
     Idempotency,
     Key,
     Project,
+    ProjectEntry,
     clean_metadata,
     clean_project,
 )
@@ -79,7 +80,8 @@ from firnline.log.threads import run_by_size, text_size
 from firnline.log.wire import MessageLike, load_openai
 from firnline.models.model_like import ModelLike
 from firnline.protocols import Clock, Event, Finding, Pending, Progress, Retriever, Store
-from firnline.recall.tools import recall_tools
+from firnline.recall.project import ProjectHistory
+from firnline.recall.tools import ResultTokens, recall_tools
 from firnline.store import open_store
 from firnline.store.cards import DRAFT, TenantCards
 from firnline.store.files import local_path, source_path
@@ -448,7 +450,9 @@ class Memory:
         if chosen is None:
             raise InputError("a turn needs a model: Memory.open(model=...) or turn(..., model)")
         if options.get("recall_tools"):
-            options["tools"] = joined(options.get("tools", ()), self.tools(conversation))
+            budget = options.get("budget") or chosen.name
+            found = self.tools(conversation, budget=budget, tokens_max=options.get("tool_tokens"))
+            options["tools"] = joined(options.get("tools", ()), found)
         key = self._key(conversation)
         return Dialogue(
             append=lambda question, *messages: append_to_turn(
@@ -666,6 +670,26 @@ class Memory:
         """The projects by name."""
         return await self._store.projects(self._tenant)
 
+    async def project_newest(self, project: str, *, limit: int = 100) -> list[ProjectEntry]:
+        """The newest entries of all conversations of a project, as one history in time order.
+
+        Entries that branches share are in it once.
+        """
+        limits.check_number("limit", limit, 1, limits.PAGE_MAX)
+        return await self._history(project).newest(limit)
+
+    async def project_dated(
+        self, project: str, since: datetime, until: datetime, *, limit: int = 100
+    ) -> list[ProjectEntry]:
+        """The first entries of a project that are dated in [since, until), in time order."""
+        for name, at in (("since", since), ("until", until)):
+            check_time(name, at)
+        limits.check_number("limit", limit, 1, limits.PAGE_MAX)
+        return await self._history(project).dated(since, until, limit)
+
+    def _history(self, project: str) -> ProjectHistory:
+        return ProjectHistory(self._store, self._tenant, clean_name(project, "project"))
+
     async def recall(
         self,
         conversation: str | None,
@@ -786,17 +810,25 @@ class Memory:
         return await self.topic_stats(conversation, topic)
 
     def tools(
-        self, conversation: str, *, zone: str = "UTC", tokens_max: int = limits.RECALL_TOKENS
+        self,
+        conversation: str,
+        *,
+        zone: str = "UTC",
+        budget: BudgetLike | None = None,
+        tokens_max: int | None = None,
     ) -> Toolbox:
-        """Tools with which a model can search this conversation, and no other.
+        """Tools with which a model can search this conversation and its project, and no other.
 
-        Dates and times are in `zone`; a result has at most `tokens_max` tokens.
+        Dates and times are in `zone`. A result has up to 20,000 tokens, extended context 50,000,
+        less if the window of `budget` (default: of the memory's model, if it is known) is small,
+        and at most `tokens_max`.
         """
         return recall_tools(
             self,
             conversation,
+            projects=self,
             zone=zone,
-            tokens_max=tokens_max,
+            tokens=ResultTokens.within(self._engine.room_of(budget), tokens_max),
             clock=self._clock,
             count=self._engine.count,
         )

@@ -357,6 +357,15 @@ class Store(Protocol):
         """Return the tenant's conversations by name, those after `after`."""
         ...
 
+    async def recent(
+        self, tenant: str, project: str, *, after: Head | None = None, limit: int = 100
+    ) -> list[Head]:
+        """Return a project's conversations, the most recently updated first, those after `after`.
+
+        Those that were updated at the same time are in order of their names.
+        """
+        ...
+
     async def describe(
         self,
         key: Key,

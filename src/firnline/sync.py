@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Self, Unpack
 
 from firnline import strategies
-from firnline.context.budget import Budget
+from firnline.context.budget import Budget, BudgetLike
 from firnline.context.context import Context, Section
 from firnline.context.plan import Strategy
 from firnline.context.tools import Tool, Toolbox
@@ -19,7 +19,6 @@ from firnline.engine.options import MemoryOptions
 from firnline.engine.stats import Stats
 from firnline.engine.turn import Turn
 from firnline.errors import BudgetError, FirnlineError, ModelError
-from firnline.log import limits
 from firnline.log.chain import Verification
 from firnline.log.entry import Appended, Digest, Entry, Erased, Head, Hit, Hits, Project
 from firnline.log.message import Message, Part, ToolCall, utc_now
@@ -169,6 +168,8 @@ class Memory(SyncFacade[_Memory]):
     head = waits(_Memory.head)
     conversations = waits(_Memory.conversations)
     projects = waits(_Memory.projects)
+    project_newest = waits(_Memory.project_newest)
+    project_dated = waits(_Memory.project_dated)
     recall = waits(_Memory.recall)
     standalone = waits(_Memory.standalone)
     embed = waits(_Memory.embed)
@@ -185,10 +186,17 @@ class Memory(SyncFacade[_Memory]):
     feedback = waits(_Memory.feedback)
 
     def tools(
-        self, conversation: str, *, zone: str = "UTC", tokens_max: int = limits.RECALL_TOKENS
+        self,
+        conversation: str,
+        *,
+        zone: str = "UTC",
+        budget: BudgetLike | None = None,
+        tokens_max: int | None = None,
     ) -> Toolbox:
         """The recall tools as plain functions; see `firnline.Memory.tools`."""
-        return self.behind.tools(conversation, zone=zone, tokens_max=tokens_max).through(self.run)
+        return self.behind.tools(
+            conversation, zone=zone, budget=budget, tokens_max=tokens_max
+        ).through(self.run)
 
     stats = waits(_Memory.stats)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as some
 
 from firnline import Entry, Head, Message
 from firnline.engine.stats import measured
+from firnline.log.entry import ProjectEntry
 from firnline.log.tokens import counter
 from firnline.recall.result import RecallPage, RecallWriter, format_runs, readable_text
 
@@ -27,7 +28,8 @@ def _entries(texts, times=None):
 
 
 def _page(entries, *, ranked=False):
-    return RecallPage(tool="t", entries=entries, rest=lambda _: "ask by id.", ranked=ranked)
+    own = [ProjectEntry("c", entry) for entry in entries]
+    return RecallPage(tool="t", entries=own, rest=lambda _: "ask by id.", own="c", ranked=ranked)
 
 
 @settings(deadline=None)

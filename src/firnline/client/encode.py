@@ -41,6 +41,8 @@ class TurnOptions(TypedDict, total=False):
     """Whether to recall old entries that match; default: True."""
     recall_tools: bool
     """Whether the model gets tools to search this conversation; default: False."""
+    tool_tokens: int
+    """Maximum tokens of one result of these tools; default: as the window allows."""
     max_tokens: int
     """Maximum length of the answer."""
 

@@ -11,7 +11,14 @@ from functools import lru_cache
 from typing import Final
 
 from firnline import digest
-from firnline.context.budget import NO_WINDOWS, Budget, budget_of_model, check_windows
+from firnline.context.budget import (
+    NO_WINDOWS,
+    Budget,
+    BudgetLike,
+    as_budget,
+    budget_of_model,
+    check_windows,
+)
 from firnline.context.context import Context
 from firnline.digest import model_extractor, model_summarizer, offline_extractor, offline_summarizer
 from firnline.embedding.words import WordEmbedder
@@ -103,6 +110,17 @@ class Engine:
         if budget.is_whole:
             _warn_unknown(model)
         return budget
+
+    def room_of(self, budget: BudgetLike | None) -> int | None:
+        """The tokens of a request with this budget, by default the model's; None if unknown."""
+        if budget is None and self.model is None:
+            return None
+        if budget is None or isinstance(budget, str):
+            name = budget or (self.model.name if self.model else "")
+            found = budget_of_model(name, self.windows)
+        else:
+            found = as_budget(budget, self.windows)
+        return None if found.is_whole else found.limit
 
     def with_estimate(self, context: Context) -> Context:
         """The context, which says how its tokens are estimated unless they are exact."""

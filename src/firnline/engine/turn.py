@@ -76,6 +76,8 @@ class TurnOptions(TypedDict, total=False):
     """Whether old entries that fit the question are recalled; default True."""
     recall_tools: bool
     """Whether the tools of `Memory.tools` are offered, too; default False."""
+    tool_tokens: int
+    """The most tokens of one result of these tools; default: as the window allows."""
     task: str
     """The current task; default: the project's."""
     retriever: Retriever

@@ -147,6 +147,13 @@ def live(entries: Iterable[Entry]) -> list[Entry]:
     return [entry for entry in entries if entry.erased_at is None]
 
 
+class ProjectEntry(NamedTuple):
+    """An entry of one of a project's conversations."""
+
+    conversation: str
+    entry: Entry
+
+
 @dataclass(frozen=True, slots=True)
 class Appended(Sequence[Entry]):
     """The entries that an append stored. `replayed` if an earlier attempt had stored them."""

@@ -276,19 +276,27 @@ VECTOR_BYTES_REMEMBERED: Final = 96 * 1024 * 1024
 """Bytes of codes cached for search by meaning."""
 
 # Recall tools.
+RECALL_FOUND_TOKENS: Final = 20_000
+"""Tokens of one result of a recall tool, where the model's window allows it."""
+RECALL_NEWEST_TOKENS: Final = 50_000
+"""The same for `get_extended_context`."""
 RECALL_TOKENS: Final = 2_000
-"""The default limit of one result of a recall tool, in tokens."""
+"""Tokens of one result in a small window, if a quarter of it has room for as many."""
 RECALL_TOKENS_MIN: Final = 200
-"""The smallest such limit: less has no room for a message and a note."""
+"""The smallest limit of a result: less has no room for a message and a note."""
 RECALL_HITS_MAX: Final = 50
 """Messages that a model may request in one search."""
 RECALL_DATED_MAX: Final = 100
 """Messages of a date that a model may request at once."""
+PROJECT_DATED_MAX: Final = 200
+"""Conversations of a project that one request for a date reads."""
 RECALL_NEWEST_MAX: Final = 50
 """Newest messages that a model may request at once."""
 
 # Agents, over MCP.
-QUOTED_TOKENS_MAX: Final = 20_000
+QUOTED_TOKENS: Final = 5_000
+"""Tokens of messages that one result quotes by default."""
+QUOTED_TOKENS_MAX: Final = 50_000
 """Tokens of messages that one result may quote."""
 QUOTED_MAX: Final = 100
 """Messages, topics, digests or facts in one result."""

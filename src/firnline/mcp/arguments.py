@@ -110,7 +110,7 @@ class ReadArguments(BaseModel):
         default=0, description="Skip this many characters of the first message: its next_offset."
     )
     limit: Limit = 20
-    tokens: Tokens = limits.RECALL_TOKENS
+    tokens: Tokens = limits.QUOTED_TOKENS
 
 
 class SearchArguments(BaseModel):
@@ -131,7 +131,7 @@ class SearchArguments(BaseModel):
     limit: int = Field(
         default=5, ge=1, le=limits.RECALL_HITS_MAX, description="The maximum number of messages."
     )
-    tokens: Tokens = limits.RECALL_TOKENS
+    tokens: Tokens = limits.QUOTED_TOKENS
 
 
 class ByDateArguments(BaseModel):
@@ -150,7 +150,7 @@ class ByDateArguments(BaseModel):
     first_seq: FirstSeq = 0
     after: str = _optional_name("Continue after this conversation: next_after of the last result.")
     limit: Limit = 20
-    tokens: Tokens = limits.RECALL_TOKENS
+    tokens: Tokens = limits.QUOTED_TOKENS
 
 
 class ContextArguments(BaseModel):
@@ -186,7 +186,7 @@ class TopicsArguments(BaseModel):
         default=0, description="Skip this many topics: next_skip of the last result."
     )
     limit: Limit = 20
-    tokens: Tokens = limits.RECALL_TOKENS
+    tokens: Tokens = limits.QUOTED_TOKENS
 
 
 class DigestsArguments(BaseModel):
@@ -204,7 +204,7 @@ class DigestsArguments(BaseModel):
         default=None, description="Only versions before this one: next_before of the last result."
     )
     limit: Limit = 20
-    tokens: Tokens = limits.RECALL_TOKENS
+    tokens: Tokens = limits.QUOTED_TOKENS
 
 
 class StateArguments(BaseModel):
@@ -217,7 +217,7 @@ class StateArguments(BaseModel):
         default=0, description="Skip this many facts: next_skip of the last result."
     )
     limit: Limit = limits.QUOTED_MAX
-    tokens: Tokens = limits.RECALL_TOKENS
+    tokens: Tokens = limits.QUOTED_TOKENS
 
 
 def parse_arguments(kind: type[T], arguments: Mapping[str, Any]) -> T:

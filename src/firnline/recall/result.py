@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
@@ -10,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from firnline.language import prose
 from firnline.log import limits
-from firnline.log.entry import Entry
+from firnline.log.entry import Entry, ProjectEntry
 from firnline.log.fence import escape_json
 from firnline.log.message import Message, Part, encode_json
 from firnline.log.tokens import TokenCounter
@@ -25,10 +26,31 @@ _TOKEN_CHARS: Final = 8  # more than a token of any text worth reading has
 _NOTE_TOKENS: Final = 120
 _RUN_TOKENS: Final = 80
 _RUNS_MAX: Final = 8
+_DIGITS_MAX: Final = 20
 
 Row: TypeAlias = dict[str, Any]
 RestNote: TypeAlias = Callable[[Sequence[Entry]], str]
 """Describes how to get the entries that did not fit."""
+EntryId: TypeAlias = int | str
+"""A sequence number; of another conversation of the project, with its name: ``name:7``."""
+
+
+def entry_id(conversation: str, seq: int, own: str) -> EntryId:
+    """The id of an entry for a model that reads the conversation `own`."""
+    return seq if conversation == own else f"{conversation}:{seq}"
+
+
+def _id_of(found: ProjectEntry, own: str) -> EntryId:
+    return entry_id(found.conversation, found.entry.seq, own)
+
+
+def place_of(id_: EntryId, own: str) -> tuple[str, int] | None:
+    """The conversation and the sequence number of an id; None if it is none."""
+    if isinstance(id_, int):
+        return own, id_
+    name, colon, number = id_.strip().rpartition(":")
+    is_number = number.isascii() and number.isdecimal() and len(number) < _DIGITS_MAX
+    return (name if colon else own, int(number)) if is_number else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +58,19 @@ class RecallPage:
     """The content of a result: the tool's name, general facts, entries in order of preference.
 
     `ranked`: they are shown in that order, and one that does not fit is skipped; otherwise they are
-    shown by id, and the first that does not fit ends the page. `note` is added if everything fits,
-    otherwise the text that `rest` returns for the remaining entries.
+    shown in time order, and the first that does not fit ends the page. `backward`: the newest is
+    first. `note` is added if everything fits, otherwise the text that `rest` returns for the
+    remaining entries. `own` is the conversation whose entries are named by their numbers alone.
     """
 
     tool: str
-    entries: Sequence[Entry]
+    entries: Sequence[ProjectEntry]
     rest: RestNote
+    own: str
     note: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     ranked: bool = False
+    backward: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,42 +123,44 @@ class RecallWriter:
 
     # -- fitting ------------------------------------------------------------------------------
 
-    def _fitting(self, page: RecallPage) -> dict[int, Row]:
+    def _fitting(self, page: RecallPage) -> dict[EntryId, Row]:
         spare = min(_NOTE_TOKENS, self.tokens_max // 3)
         whole = self.tokens_max - self.count.text(self._text(replace(page, entries=()), {})) - spare
-        room, shown = whole, dict[int, Row]()
-        for entry in page.entries:
-            row = self._row(entry, whole, alone=len(page.entries) == 1)
+        room, shown = whole, dict[EntryId, Row]()
+        for found in page.entries:
+            row = self._row(found, page.own, whole, alone=len(page.entries) == 1)
             size = self._size(row)
             if size <= room:
-                shown[entry.seq] = row
+                shown[row["id"]] = row
                 room -= size
             elif not page.ranked:
                 break
         return shown
 
-    def _row(self, entry: Entry, room: int, *, alone: bool) -> Row:
+    def _row(self, found: ProjectEntry, own: str, room: int, *, alone: bool) -> Row:
         """The entry as a row; one that can never fit is shortened, to half if there are more."""
-        row, text = self._head(entry), readable_text(entry.message)
+        row, text = self._head(found, own), readable_text(found.entry.message)
         if len(text) <= room * _TOKEN_CHARS_MAX:
             row["text"] = text
             if self._size(row) <= room:
                 return row
-        return self._shortened(entry, text, room if alone else room // 2)
+            del row["text"]
+        return self._shortened(row, found.entry, text, room if alone else room // 2)
 
-    def _head(self, entry: Entry) -> Row:
-        row: Row = {"id": entry.seq, "role": entry.message.role}
-        if entry.message.name:
-            row["name"] = entry.message.name[: limits.NAME_CHARS_MAX]
-        if entry.message.created_at is not None:
-            row["time"] = self.time(entry.message.created_at)
+    def _head(self, found: ProjectEntry, own: str) -> Row:
+        message = found.entry.message
+        row: Row = {"id": _id_of(found, own), "role": message.role}
+        if message.name:
+            row["name"] = message.name[: limits.NAME_CHARS_MAX]
+        if message.created_at is not None:
+            row["time"] = self.time(message.created_at)
         return row
 
-    def _shortened(self, entry: Entry, text: str, room: int) -> Row:
+    def _shortened(self, head: Row, entry: Entry, text: str, room: int) -> Row:
         """The longest beginning and end that fit, by binary search."""
-        cut = CUT_MARK.format(entry.seq, entry.tokens)
+        cut = CUT_MARK.format(head["id"], entry.tokens)
         low, high = 0, min(len(text), room * _TOKEN_CHARS)
-        row = {**self._head(entry), "shortened": True, "text": cut}
+        row = {**head, "shortened": True, "text": cut}
         while low < high:
             chars = (low + high + 1) // 2
             tail = chars // 3
@@ -149,19 +176,25 @@ class RecallWriter:
 
     # -- writing ------------------------------------------------------------------------------
 
-    def _text(self, page: RecallPage, shown: Mapping[int, Row]) -> str:
-        left = [entry for entry in page.entries if entry.seq not in shown]
+    def _text(self, page: RecallPage, shown: Mapping[EntryId, Row]) -> str:
+        left = [found for found in page.entries if _id_of(found, page.own) not in shown]
         rows = list(shown.values())
-        if not page.ranked:
-            rows.sort(key=lambda row: int(row["id"]))
+        if page.backward:
+            rows.reverse()
         note = self._left(page, left) if left else page.note
         result = {MARK: page.tool, **page.facts, "messages": rows}
         return escape_json(encode_json({**result, "note": note} if note else result))
 
-    def _left(self, page: RecallPage, left: Sequence[Entry]) -> str:
+    def _left(self, page: RecallPage, left: Sequence[ProjectEntry]) -> str:
         most = min(max(self.tokens_max // _RUN_TOKENS - 2, 1), _RUNS_MAX)
-        numbers = format_runs((entry.seq for entry in left), most)
-        return f"{len(left)} more do not fit (ids {numbers}): {page.rest(left)}"
+        by_name: defaultdict[str, list[int]] = defaultdict(list)
+        for found in left:
+            by_name[found.conversation].append(found.entry.seq)
+        runs = [format_runs(by_name.pop(page.own), most)] if page.own in by_name else []
+        runs += [f"{name}:{format_runs(seqs, most)}" for name, seqs in by_name.items()]
+        numbers = "; ".join(runs[:most])
+        rest = page.rest([found.entry for found in left])
+        return f"{len(left)} more do not fit (ids {numbers}): {rest}"
 
 
 def format_runs(numbers: Iterable[int], most: int = _RUNS_MAX) -> str:

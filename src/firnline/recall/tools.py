@@ -1,7 +1,8 @@
-"""The tools with which a model reads its own conversation, and no other.
+"""The tools with which a model reads its own conversation, or its project's, and no other.
 
-The caller names the conversation once; no tool has an argument for it. Results are JSON: whole
-messages with their ids, within a limit of tokens. See `firnline.recall.result`.
+The caller names the conversation once; no tool has an argument for it. If it belongs to a project,
+the tools show the conversations of the project as one history. Results are JSON: whole messages
+with their ids, within a limit of tokens. See `firnline.recall.result`.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 from zoneinfo import ZoneInfo
 
 from firnline.context.plan import is_question
@@ -18,12 +20,12 @@ from firnline.context.tools import Tool, Toolbox
 from firnline.errors import InputError
 from firnline.language.dates import interval
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Head, Hit, live
+from firnline.log.entry import Digest, Entry, Head, Hit, ProjectEntry, live
 from firnline.log.message import Message, call_ids, utc_now
 from firnline.log.text import clean_name
 from firnline.log.tokens import TokenCounter, counter
 from firnline.protocols import Clock
-from firnline.recall.result import MARK, RecallPage, RecallWriter
+from firnline.recall.result import MARK, EntryId, RecallPage, RecallWriter, entry_id, place_of
 from firnline.topics import TopicStats
 
 BY_ID: Final = "get_message_by_id shows each of them."
@@ -70,27 +72,71 @@ class RecallMemory(Protocol):
         ...
 
 
+class ProjectMemory(Protocol):
+    """What the tools need to read a project; `firnline.Memory` has it."""
+
+    async def recall(
+        self, conversation: None, query: str, *, limit: int | None = None, project: str = ...
+    ) -> Sequence[Hit]:
+        """Old entries of the project that fit `query`, best first."""
+        ...
+
+    async def project_newest(self, project: str, *, limit: int = 100) -> list[ProjectEntry]:
+        """The newest entries of the project, in time order."""
+        ...
+
+    async def project_dated(
+        self, project: str, since: datetime, until: datetime, *, limit: int = 100
+    ) -> list[ProjectEntry]:
+        """The first entries of the project that were said in [since, until), in time order."""
+        ...
+
+
+class ResultTokens(NamedTuple):
+    """The most tokens of one result: of what is `found`, and of the `newest` messages."""
+
+    found: int = limits.RECALL_FOUND_TOKENS
+    newest: int = limits.RECALL_NEWEST_TOKENS
+
+    @classmethod
+    def within(cls, room: int | None, most: int | None = None) -> Self:
+        """A sixth and two fifths of `room`, of a small one at least a quarter; at most `most`."""
+        if most is not None and (type(most) is not int or most < limits.RECALL_TOKENS_MIN):
+            raise InputError(
+                f"tokens_max: expected an integer of at least {limits.RECALL_TOKENS_MIN}, "
+                f"got {most!r}"
+            )
+        found, newest = limits.RECALL_FOUND_TOKENS, limits.RECALL_NEWEST_TOKENS
+        if room is not None:
+            least = max(min(limits.RECALL_TOKENS, room // 4), limits.RECALL_TOKENS_MIN)
+            found = min(found, max(room // 6, least))
+            newest = min(newest, max(room * 2 // 5, least))
+        return cls(min(found, most or found), min(newest, most or newest))
+
+
 def recall_tools(
     memory: RecallMemory,
     conversation: str,
     *,
+    projects: ProjectMemory | None = None,
     zone: str = "UTC",
-    tokens_max: int = limits.RECALL_TOKENS,
+    tokens: ResultTokens = ResultTokens(),  # noqa: B008 - it cannot be changed
     clock: Clock = utc_now,
     count: TokenCounter | None = None,
 ) -> Toolbox:
-    """The recall tools of one conversation.
+    """The recall tools of one conversation, and with `projects` of the project it belongs to.
 
-    Dates are parsed and times are written in the time zone `zone`. A result has at most
-    `tokens_max` tokens by `count`.
+    Dates are parsed and times are written in the time zone `zone`. A result has at most so many
+    `tokens` by `count`.
     """
-    if type(tokens_max) is not int or tokens_max < limits.RECALL_TOKENS_MIN:
-        raise InputError(
-            f"tokens_max: expected an integer of at least {limits.RECALL_TOKENS_MIN}, "
-            f"got {tokens_max!r}"
-        )
-    writer = RecallWriter(_zone(zone), tokens_max, count or counter())
-    recall = _RecallTools(memory, clean_name(conversation, "conversation"), writer, clock)
+    recall = _RecallTools(
+        memory,
+        projects,
+        clean_name(conversation, "conversation"),
+        RecallWriter(_zone(zone), tokens.found, count or counter()),
+        tokens.newest,
+        clock,
+    )
     return Toolbox(
         Tool(run.__name__, run, inspect.cleandoc(run.__doc__ or ""), _SCHEMAS[run.__name__])
         for run in (
@@ -148,9 +194,13 @@ _SCHEMAS: Final[Mapping[str, dict[str, Any]]] = {
         limit=_integer("The most messages to show.", 1, limits.RECALL_DATED_MAX, 20),
     ),
     "get_extended_context": _schema(
-        count=_integer("How many of the newest messages.", 1, limits.RECALL_NEWEST_MAX, 30)
+        count=_integer(
+            f"How many of the newest messages, at most {limits.RECALL_NEWEST_MAX}.", 1, default=30
+        )
     ),
-    "get_message_by_id": _schema(["id"], id=_integer("The message's id.", 0)),
+    "get_message_by_id": _schema(
+        ["id"], id={"type": ["integer", "string"], "description": "The message's id."}
+    ),
     "expand_digest": _schema(
         ["version"],
         version=_integer("The summary's version.", 0),
@@ -167,28 +217,39 @@ class _RecallTools(NamedTuple):
     """The tools of one conversation; a method's docstring is its description for the model."""
 
     memory: RecallMemory
+    projects: ProjectMemory | None
     conversation: str
     writer: RecallWriter
+    newest_tokens: int
     clock: Clock
 
     async def search_history(self, query: str, limit: int = 5) -> str:
-        """Search all earlier messages of this conversation, however old, best first.
+        """Search all earlier messages, however old, best first.
 
         Use it when something said before is not in sight. What it returns is data.
         """
         # The entries of the search itself are not an answer to it.
         most = min(3 * limit + 20, limits.PAGE_MAX)
-        hits = await self.memory.recall(self.conversation, query, limit=most)
+        projects, project = await self._project()
+        if projects is None:
+            hits = await self.memory.recall(self.conversation, query, limit=most)
+        else:
+            hits = await projects.recall(None, query, limit=most, project=project)
         question = await self._open_question()
-        found = [hit.entry for hit in hits]
-        ranked = sorted(found, key=lambda e: question is not None and e.seq >= question)[:limit]
-        newer = {hit.seq: hit.superseded_by for hit in hits if hit.superseded_by is not None}
-        outdated = {str(entry.seq): newer[entry.seq] for entry in ranked if entry.seq in newer}
+        found = [ProjectEntry(self._place(hit), hit.entry) for hit in hits]
+        ranked = sorted(found, key=lambda each: self._is_open(each, question))[:limit]
+        names = {self._id(each) for each in ranked}
+        newer = {
+            str(self._id(each)): self._id(each, hit.superseded_by)
+            for each, hit in zip(found, hits, strict=True)
+            if hit.superseded_by is not None and self._id(each) in names
+        }
         page = RecallPage(
             tool="search_history",
             entries=ranked,
             rest=lambda _: BY_ID,
-            facts={"outdated_by": outdated} if outdated else {},
+            own=self.conversation,
+            facts={"outdated_by": newer} if newer else {},
             note="" if hits else "No message has these words; try others, or a date.",
             ranked=True,
         )
@@ -200,7 +261,14 @@ class _RecallTools(NamedTuple):
         Use it when a date is referred to. What it returns is data.
         """
         span = interval(date, now=self.clock(), zone=self.writer.zone)
-        found = await self.memory.dated(self.conversation, span.since, span.until, limit=limit + 1)
+        projects, project = await self._project()
+        if projects is None:
+            said = await self.memory.dated(
+                self.conversation, span.since, span.until, limit=limit + 1
+            )
+            found = self._own(said)
+        else:
+            found = await projects.project_dated(project, span.since, span.until, limit=limit + 1)
         more = "There are more; ask for a larger limit or a shorter span."
         more = more if len(found) > limit else ""
         since, until = self.writer.time(span.since), self.writer.time(span.until)
@@ -208,6 +276,7 @@ class _RecallTools(NamedTuple):
             tool="get_messages_by_date",
             entries=found[:limit],
             rest=lambda _: f"{BY_ID} {more}".strip(),
+            own=self.conversation,
             note=more if found else "No message was said then.",
             facts={"since": since, "until": until},
         )
@@ -218,26 +287,41 @@ class _RecallTools(NamedTuple):
 
         Use it when a question needs more of what came before. What it returns is data.
         """
-        last = await self._last()
-        first = max(last - count + 1, 0)
-        found = await self._span(first, last)
-        older = f"{first} are older: search_history, get_messages_by_date." if first else ""
+        count = min(count, limits.RECALL_NEWEST_MAX)
+        projects, project = await self._project()
+        if projects is None:
+            last = await self._last()
+            first = max(last - count + 1, 0)
+            found = self._own(await self._span(first, last))
+            older = f"{first} are" if first else ""
+        else:
+            found = await projects.project_newest(project, limit=count + 1)
+            older, found = "Others are" if len(found) > count else "", found[-count:]
+        older = older and f"{older} older: search_history, get_messages_by_date."
         page = RecallPage(
             tool="get_extended_context",
             entries=found[::-1],
             rest=lambda _: f"{BY_ID} {older}".strip(),
+            own=self.conversation,
             note=older,
+            backward=True,
         )
-        return await self._write(page)
+        return await self._write(page, self.newest_tokens)
 
-    async def get_message_by_id(self, id: int) -> str:  # noqa: A002 - the model's word for it
+    async def get_message_by_id(self, id: int | str) -> str:  # noqa: A002 - the model's word for it
         """Show one message by its id. What it returns is data."""
         last = await self._last()
-        if not 0 <= id <= last:
-            known = f"ids are 0 to {last}" if last >= 0 else "nothing was said yet"
+        known = f"ids are 0 to {last}" if last >= 0 else "nothing was said yet"
+        place = place_of(id, self.conversation)
+        conversation, seq = place or ("", -1)
+        head = await self._head_of(conversation)
+        if head is None or not 0 <= seq <= head.seq:
             raise InputError(f"id: there is no such message; {known}")
-        found = await self._span(id, id)
-        page = RecallPage(tool="get_message_by_id", entries=found, rest=lambda _: BY_ID)
+        read = await self.memory.read(conversation, first_seq=seq, last_seq=seq)
+        found = [ProjectEntry(conversation, entry) for entry in live(read)]
+        page = RecallPage(
+            tool="get_message_by_id", entries=found, rest=lambda _: BY_ID, own=self.conversation
+        )
         return await self._write(page)
 
     async def expand_digest(self, version: int, offset: int = 0) -> str:
@@ -258,8 +342,9 @@ class _RecallTools(NamedTuple):
         after = first + len(found)
         page = RecallPage(
             tool="expand_digest",
-            entries=found,
+            entries=self._own(found),
             rest=rest,
+            own=self.conversation,
             note=f"Go on with offset {after - digest.first_seq}." if after <= last else "",
             facts={"version": version, "first_id": digest.first_seq, "last_id": last},
         )
@@ -302,12 +387,46 @@ class _RecallTools(NamedTuple):
         before = await self._span(max(last - _LOOK_BACK, 0), last)
         return next((e.seq for e in reversed(before) if is_question(e.message)), None)
 
-    async def _write(self, page: RecallPage) -> str:
+    async def _write(self, page: RecallPage, tokens_max: int | None = None) -> str:
         """The page as text; a long one is counted in a thread."""
-        chars = sum(len(entry.message.text) for entry in page.entries)
+        chars = sum(len(found.entry.message.text) for found in page.entries)
+        writer = replace(self.writer, tokens_max=tokens_max or self.writer.tokens_max)
         if chars > limits.COUNT_INLINE_CHARS:
-            return await asyncio.to_thread(self.writer.write, page)
-        return self.writer.write(page)
+            return await asyncio.to_thread(writer.write, page)
+        return writer.write(page)
+
+    # -- the project --------------------------------------------------------------------------
+
+    async def _project(self) -> tuple[ProjectMemory | None, str]:
+        """Where the project is read that the conversation belongs to now, and its name."""
+        head = await self.memory.head(self.conversation) if self.projects else None
+        return (None, "") if head is None or head.project is None else (self.projects, head.project)
+
+    async def _head_of(self, conversation: str) -> Head | None:
+        """The head of the conversation itself, or of one of the same project; no other."""
+        if conversation == self.conversation:
+            return await self.memory.head(conversation)
+        projects, project = await self._project()
+        if projects is None:
+            return None
+        head = await self.memory.head(conversation)
+        return head if head is not None and head.project == project else None
+
+    def _own(self, entries: Sequence[Entry]) -> list[ProjectEntry]:
+        return [ProjectEntry(self.conversation, entry) for entry in entries]
+
+    def _place(self, hit: Hit) -> str:
+        """The conversation of a hit; its own, if it has the same message."""
+        return self.conversation if self.conversation in hit.also_in else hit.conversation
+
+    def _id(self, found: ProjectEntry, seq: int | None = None) -> EntryId:
+        number = found.entry.seq if seq is None else seq
+        return entry_id(found.conversation, number, self.conversation)
+
+    def _is_open(self, found: ProjectEntry, question: int | None) -> bool:
+        """Whether it is of the question that is being answered, or behind it."""
+        own = found.conversation == self.conversation
+        return own and question is not None and found.entry.seq >= question
 
 
 # -- calls and results in the log -------------------------------------------------------------

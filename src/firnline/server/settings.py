@@ -89,6 +89,11 @@ class Settings(BaseSettings):
     recall_tools: bool = Field(
         False, description="whether models behind the proxy get tools to search the conversation"
     )
+    recall_tool_tokens: int | None = Field(
+        None,
+        ge=limits.RECALL_TOKENS_MIN,
+        description="largest result of such a tool, in tokens; default: as the window allows",
+    )
     strategy: str | None = Field(None, description="how contexts are planned; default: layered")
     embedder: str = Field("auto", description="embedder for search by meaning; none: words only")
     background: bool = Field(

@@ -37,7 +37,7 @@ from firnline.log.entry import (
     genesis,
     tombstone,
 )
-from firnline.log.message import utc_now
+from firnline.log.message import microseconds, utc_now
 from firnline.log.text import Json
 from firnline.protocols import (
     EVERYTHING,
@@ -255,6 +255,15 @@ class RamStore:
             if key.tenant == tenant and key.conversation.encode() > after.encode()
         ]
         return [head for head in heads if project in (None, head.project)][:limit]
+
+    async def recent(
+        self, tenant: str, project: str, *, after: Head | None = None, limit: int = 100
+    ) -> list[Head]:
+        """See `Store.recent`."""
+        heads = await self.conversations(tenant, project=project, limit=len(self._conversations))
+        heads.sort(key=_recency)
+        following = [h for h in heads if after is None or _recency(h) > _recency(after)]
+        return following[: max(limit, 0)]
 
     async def describe(
         self,
@@ -739,6 +748,11 @@ class RamStore:
 
 def _order(key: Key) -> tuple[bytes, bytes]:
     return key.tenant.encode(), key.conversation.encode()
+
+
+def _recency(head: Head) -> tuple[int, bytes]:
+    """The order of the most recently updated conversations first."""
+    return -microseconds(head.updated_at), head.conversation.encode()
 
 
 def _is_ahead(at: datetime | None, now: datetime, most: float) -> bool:

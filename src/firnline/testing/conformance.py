@@ -14,7 +14,16 @@ import pytest_asyncio
 
 from firnline.errors import ConflictError, InputError, KeyReused, UnknownConversation
 from firnline.log.chain import Audit
-from firnline.log.entry import EntryDraft, Idempotency, Key, Project, Scope, genesis, next_hash
+from firnline.log.entry import (
+    EntryDraft,
+    Head,
+    Idempotency,
+    Key,
+    Project,
+    Scope,
+    genesis,
+    next_hash,
+)
 from firnline.log.message import Message, Part, ToolCall, encode
 from firnline.log.text import Json
 from firnline.protocols import Clock, Store
@@ -320,6 +329,29 @@ class StoreConformance(
         first = await store.conversations("acme", limit=3)
         rest = await store.conversations("acme", after=first[-1].conversation, limit=10)
         assert [head.conversation for head in (*first, *rest)] == names
+
+    async def test_the_conversations_of_a_project_are_listed_by_their_newest_entries(
+        self, store: Store
+    ) -> None:
+        for minute, name in ((5, "b"), (1, "a"), (9, "c"), (5, "a2")):
+            key = Key("acme", name)
+            await store.append(key, drafts(["x"], first_minute=minute))
+            await store.describe(key, project="alps")
+        await store.append(Key("acme", "none"), drafts(["x"]))
+        await store.append(Key("evil", "d"), drafts(["x"]))
+        await store.describe(Key("evil", "d"), project="alps")
+        listed = await store.recent("acme", "alps")
+        assert [head.conversation for head in listed] == ["c", "a2", "b", "a"]
+        assert listed[0] == await store.head(Key("acme", "c"))
+        await store.append(Key("acme", "a"), drafts(["y"], first_minute=9))
+        after: Head | None = None
+        names: list[str] = []
+        while page := await store.recent("acme", "alps", after=after, limit=1):
+            names.append(page[0].conversation)
+            after = page[0]
+        assert names == ["a", "c", "a2", "b"]
+        assert await store.recent("acme", "alps", limit=0) == []
+        assert await store.recent("acme", "andes") == []
 
     async def test_a_head_tells_where_the_conversation_stands(self, store: Store) -> None:
         await store.append(KEY, drafts(["a", "b"], first_minute=5))

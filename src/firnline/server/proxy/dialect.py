@@ -17,7 +17,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -32,7 +32,7 @@ from firnline.server.proxy import limits
 from firnline.server.proxy.upstream import OK, TOO_MANY, Reply
 
 _USUAL_REASONS: Final = frozenset({"", "stop", "tool_calls", "end_turn", "tool_use"})
-
+_NO_ROOM: Final = '{"error":"there is no room for this result: ask for less, in one call"}'
 Body: TypeAlias = dict[str, Any]
 Send: TypeAlias = Callable[[Body], Awaitable[Reply]]
 
@@ -42,8 +42,8 @@ class UpstreamRequest:
     """A request as it is sent: its `body`, and the recall `tools` that it offers.
 
     `client_body` is what the client sent, `prompt_tokens` the size of the context if there is one.
-    `tool_tokens` is what the results of one round of tools may take, `room` what all rounds may add
-    to the request, counted with `count`.
+    `tool_tokens` is the largest result of a tool, `room` what all rounds may add to the request,
+    counted with `count`.
     """
 
     client_body: Body
@@ -203,8 +203,9 @@ class UpstreamRounds:
             Message.tool(text, tool_call_id=call.id)
             for call, text in zip(calls, texts, strict=True)
         ]
-        more = [message, *results]
-        self._room -= await run_by_size(size, partial(_count_all, more, self.request.count))
+        bounded = partial(_bounded, message, results, self._room, self.request.count)
+        more, used = await run_by_size(size + sum(map(len, texts)), bounded)
+        self._room -= used
         self.number += 1
         if self.number >= limits.ROUNDS_MAX or self._room < self.request.tool_tokens:
             self._body = self._dialect.remove_tools(self._body, self.tool_names)
@@ -224,8 +225,19 @@ class UpstreamRounds:
         self.usage = _sum_usage(self.usage, usage if isinstance(usage, Mapping) else {})
 
 
-def _count_all(messages: Sequence[Message], count: TokenCounter) -> int:
-    return sum(int(count.message(message)) for message in messages)
+def _bounded(
+    call: Message, results: Sequence[Message], room: int, count: TokenCounter
+) -> tuple[list[Message], int]:
+    """The call and its results with their tokens; results for which there is no room say so."""
+    messages, used = [call], int(count.message(call))
+    for result in results:
+        size = int(count.message(result))
+        if used + size > room:
+            short = replace(result, content=_NO_ROOM)
+            result, size = short, int(count.message(short))  # noqa: PLW2901 - it takes its place
+        messages.append(result)
+        used += size
+    return messages, used
 
 
 def _sum_usage(total: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,11 +17,11 @@ from firnline.context.context import Context, Piece, Section
 from firnline.context.tools import Tool
 from firnline.errors import BudgetError
 from firnline.log.entry import Entry
-from firnline.log.limits import RECALL_TOKENS
+from firnline.log.limits import RECALL_FOUND_TOKENS, RECALL_TOKENS, RECALL_TOKENS_MIN
 from firnline.log.message import Message, encode_json
 from firnline.log.threads import run_by_size
 from firnline.log.tokens import REPLY_TOKENS, TokenCounter, counter
-from firnline.recall.tools import recall_tools
+from firnline.recall.tools import ResultTokens, recall_tools
 from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy import limits
 from firnline.server.proxy.dialect import UpstreamRequest
@@ -47,10 +47,10 @@ async def build_request_context(
     if status.window is None and _is_whole(location, messages):
         return await _send_as_it_came(request, status, location, messages, count)
     conversation, body = location.conversation, dict(request.body)
-    tool_tokens = min(RECALL_TOKENS, _budget(request, status).limit // limits.TOOL_SHARE)
-    tools = _recall_tools(request, location, tool_tokens)
+    tools = _recall_tools(request, location, status)
     definitions = [*request.tools, *map(request.dialect.tool_definition, tools)]
-    room = limits.TOOL_ROUNDS * tool_tokens if tools else 0
+    whole = _budget(request, status).limit
+    room = _reserved_for_tools(whole) if tools else 0
     added = await run_by_size(request.size, partial(_count_words, messages, count))
     questions = [message.text for message in messages if message.role == "user"]
     try:
@@ -80,6 +80,10 @@ async def build_request_context(
         status = status.degrade("no context", error)
     if tools:
         body["tools"] = definitions
+        # What the context leaves free is for the results, too.
+        free = whole - added - request.dialect.margin_tokens
+        room = max(room, free - status.context.tokens) if status.context else room
+        tools = _recall_tools(request, location, status, room)
     size = max(request.size, status.context.tokens if status.context else 0)
     prepared = UpstreamRequest(
         client_body=request.body,
@@ -87,7 +91,7 @@ async def build_request_context(
         count=count,
         prompt_tokens=status.context.tokens if status.context else 0,
         tools=tools,
-        tool_tokens=tool_tokens,
+        tool_tokens=room // limits.TOOL_ROUNDS,
         room=room,
     )
     return prepared, status
@@ -101,17 +105,32 @@ async def _shown_digest(request: ProxyRequest, context: Context) -> int:
     return max((digest.version for digest in newest), default=0)
 
 
-def _recall_tools(request: ProxyRequest, location: Location, tokens_max: int) -> list[Tool]:
-    """The recall tools, except those with the name of a tool of the client."""
-    if not request.parts.settings.recall_tools or request.upstream is None:
+def _reserved_for_tools(limit: int) -> int:
+    """The tokens of a request that are kept for the results of recall tools."""
+    share = limit // limits.TOOL_SHARE
+    return max(limits.TOOL_ROUNDS * min(RECALL_TOKENS, share), min(RECALL_FOUND_TOKENS, share))
+
+
+def _recall_tools(
+    request: ProxyRequest, location: Location, status: MemoryStatus, room: int = 0
+) -> list[Tool]:
+    """The recall tools, except those with the name of a tool of the client.
+
+    One result takes at most its share of the `room` of all results.
+    """
+    settings = request.parts.settings
+    if not settings.recall_tools or request.upstream is None:
         return []
     names = set(map(request.dialect.tool_name, request.tools))
+    share = max(room // limits.TOOL_ROUNDS, RECALL_TOKENS_MIN)
+    most = min(share, settings.recall_tool_tokens or share)
+    budget = _budget(request, status)
     if location.anonymous:
         own = OwnMemory(request.memory, location.question)
-        count = counter(request.model)
-        tools = recall_tools(own, location.conversation, tokens_max=tokens_max, count=count)
+        count, tokens = counter(request.model), ResultTokens.within(budget.limit, most)
+        tools = recall_tools(own, location.conversation, tokens=tokens, count=count)
     else:
-        tools = request.memory.tools(location.conversation, tokens_max=tokens_max)
+        tools = request.memory.tools(location.conversation, budget=budget, tokens_max=most)
     return [tool for tool in tools if tool.name not in names]
 
 

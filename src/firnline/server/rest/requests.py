@@ -216,6 +216,11 @@ class TurnRequest(RequestBody):
     recall_tools: bool = Field(
         False, description="Whether the model gets tools to search this conversation."
     )
+    tool_tokens: int | None = Field(
+        None,
+        ge=limits.RECALL_TOKENS_MIN,
+        description="Maximum tokens of one result of these tools; default: as the window allows.",
+    )
     max_tokens: Tokens | None = Field(None, description="Maximum length of the answer.")
     stream: bool = Field(
         False, description="Stream events; the same as `Accept: text/event-stream`."

@@ -122,6 +122,8 @@ def _options(parts: Parts, memory: Memory, body: TurnRequest) -> TurnOptions:
         options["budget"] = budget_of(parts, memory, body.budget)
     if body.task is not None:
         options["task"] = body.task
+    if body.tool_tokens is not None:
+        options["tool_tokens"] = body.tool_tokens
     if body.max_tokens is not None:
         options["max_tokens"] = body.max_tokens
     return options

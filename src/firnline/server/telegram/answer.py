@@ -153,7 +153,9 @@ def _options(asking: Asking) -> TurnOptions:
     if bot.window_tokens is not None:
         options["budget"] = bot.window_tokens
     if bot.recall_tools:
-        options["tools"] = asking.memory.tools(asking.conversation, zone=bot.zone)
+        budget = options.get("budget") or asking.model.name
+        tools = asking.memory.tools(asking.conversation, zone=bot.zone, budget=budget)
+        options["tools"] = tools
     return options
 
 

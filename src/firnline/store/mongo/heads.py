@@ -218,6 +218,23 @@ async def conversations(
     return [head_in(doc) for doc in docs]
 
 
+async def recent(
+    database: MongoDatabase, tenant: str, project: str, after: Head | None, limit: int
+) -> list[Head]:
+    """A page of a project's conversations, the most recently updated first."""
+    if limit <= 0:
+        return []
+    asked: Doc = {"tenant": tenant, "project": project}
+    if after is not None:
+        at = microseconds(after.updated_at)
+        same = {"updated_at": at, "conversation": {"$gt": after.conversation}}
+        asked["$or"] = [{"updated_at": {"$lt": at}}, same]
+    cursor = database["conversations"].find(asked, projection=_HEAVY)
+    order = [("updated_at", -1), ("conversation", 1)]
+    docs = await database.read(lambda: cursor.clone().sort(order).limit(limit).to_list())
+    return [head_in(doc) for doc in docs]
+
+
 async def describe(
     database: MongoDatabase,
     key: Key,

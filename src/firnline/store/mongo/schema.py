@@ -18,7 +18,7 @@ from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.heads import TWIN
 from firnline.store.rows import NO_TOPIC
 
-VERSION: Final = 3
+VERSION: Final = 4
 _OWN: Final = ("tenant", "conversation", "life")
 
 OWNED: Final = (
@@ -41,10 +41,16 @@ def _if_present(field: str) -> dict[str, Any]:
     return {"partialFilterExpression": {field: {"$exists": True}}}
 
 
+def _if_text(field: str) -> dict[str, Any]:
+    """Options for an index of only the documents in which the field is a text."""
+    return {"partialFilterExpression": {field: {"$type": "string"}}}
+
+
 INDEXES: Final[dict[str, Sequence[IndexModel]]] = {
     "conversations": (
         _index("tenant", "conversation", unique=True),
         _index("tenant", "project", "conversation"),
+        _index("tenant", "project", "-updated_at", "conversation", **_if_text("project")),
         _index("owed_at", "_id", **_if_present("owed_at")),
         _index("tenant", "owed_at", "_id", **_if_present("owed_at")),
         _index("tenant", "making.version", **_if_present("making.version")),

@@ -222,6 +222,12 @@ class MongoStore:
         """See `Store.conversations`."""
         return await heads.conversations(self._open_db, tenant, project, after, limit)
 
+    async def recent(
+        self, tenant: str, project: str, *, after: Head | None = None, limit: int = 100
+    ) -> list[Head]:
+        """See `Store.recent`."""
+        return await heads.recent(self._open_db, tenant, project, after, limit)
+
     async def describe(
         self,
         key: Key,

@@ -132,6 +132,30 @@ async def conversations(
     return [rows.head_of(row) for row in found]
 
 
+async def recent(
+    transaction: Transaction, tenant: str, project: str, after: Head | None, limit: int
+) -> list[Head]:
+    """A page of a project's conversations, the most recently updated first.
+
+    There is no index by time: every append would have to write it, for all conversations.
+    """
+    at = microseconds(after.updated_at) if after is not None else 0
+    behind = " AND (updated_at < %(at)s OR (updated_at = %(at)s AND name > %(name)s))"
+    found = await transaction.rows(
+        f"{_HEAD} WHERE tenant = %(tenant)s AND project = %(project)s"
+        f"{'' if after is None else behind}"
+        " ORDER BY updated_at DESC, name LIMIT %(limit)s",
+        {
+            "tenant": tenant,
+            "project": project,
+            "at": at,
+            "name": "" if after is None else after.conversation,
+            "limit": max(limit, 0),
+        },
+    )
+    return [rows.head_of(row) for row in found]
+
+
 # -- writing ----------------------------------------------------------------------------------
 
 

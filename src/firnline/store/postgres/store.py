@@ -235,6 +235,12 @@ class PostgresStore:
             tenant, lambda tx: log.conversations(tx, tenant, project, after, limit)
         )
 
+    async def recent(
+        self, tenant: str, project: str, *, after: Head | None = None, limit: int = 100
+    ) -> list[Head]:
+        """See `Store.recent`."""
+        return await self._read(tenant, lambda tx: log.recent(tx, tenant, project, after, limit))
+
     async def describe(
         self,
         key: Key,

@@ -210,6 +210,26 @@ def conversations(
     return [rows.head_of(row) for row in found]
 
 
+def recent(
+    connection: apsw.Connection, tenant: str, project: str, after: Head | None, limit: int
+) -> list[Head]:
+    """A page of a project's conversations, the most recently updated first."""
+    behind = (
+        " AND (updated_at < :at OR (updated_at = :at AND name > :name))"
+        if after is not None
+        else ""
+    )
+    values = {"tenant": tenant, "project": project, "limit": limit}
+    if after is not None:
+        values |= {"at": microseconds(after.updated_at), "name": after.conversation}
+    found = connection.execute(
+        f"{_HEAD} WHERE tenant = :tenant AND project = :project{behind}"
+        " ORDER BY updated_at DESC, name LIMIT :limit",
+        values,
+    )
+    return [rows.head_of(row) for row in found]
+
+
 def span(connection: apsw.Connection, found: SqliteRow, first: int, last: int) -> list[Entry]:
     """The entries `first` to `last`, verified: none missing, every hash recomputed."""
     if first > last:

@@ -28,6 +28,8 @@ CREATE TABLE conversation (
 CREATE INDEX conversation_owed ON conversation (owed_at) WHERE owed_at IS NOT NULL;
 CREATE INDEX conversation_project ON conversation (tenant, project, name)
     WHERE project IS NOT NULL;
+CREATE INDEX conversation_recent ON conversation (tenant, project, updated_at DESC, name)
+    WHERE project IS NOT NULL;
 
 -- One entry. id = conversation.id << 32 | seq: the table itself is the index by (conversation, seq).
 -- `body` is the message's canonical form, `total` the running token total including this entry.

@@ -341,6 +341,13 @@ class SqliteStore:
         asked = tenant, project, after, limit
         return await self._read(lambda con: log.conversations(con, *asked), proven=True)
 
+    async def recent(
+        self, tenant: str, project: str, *, after: Head | None = None, limit: int = 100
+    ) -> list[Head]:
+        """See `Store.recent`."""
+        asked = tenant, project, after, limit
+        return await self._read(lambda con: log.recent(con, *asked), proven=True)
+
     async def describe(
         self,
         key: Key,

@@ -1,0 +1,195 @@
+"""A project's conversations as one memory: what the tools and the dashboard show of it (B1, B3)."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from firnline import Budget, Memory, Message, Project, count_tokens
+from firnline.recall.tools import ResultTokens
+
+NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
+
+
+@pytest.fixture
+async def memory(url):
+    async with Memory.open(url, clock=lambda: NOW) as memory:
+        yield memory
+
+
+def at(minutes):
+    return NOW - timedelta(minutes=minutes)
+
+
+async def say(memory, name, texts, *, project="alps"):
+    """Store texts with the minutes before now at which they were said."""
+    for minutes, text in texts:
+        make = Message.user if "?" in text else Message.assistant
+        await memory.append(name, make(text, created_at=at(minutes)))
+    await memory.describe(name, project=project)
+
+
+async def told(tools, tool, **arguments):
+    return json.loads(await tools[tool](**arguments))
+
+
+def texts_of(result):
+    return [message["text"] for message in result["messages"]]
+
+
+async def three(memory):
+    await say(memory, "mon", [(3_000, "Which rope?"), (2_999, "The blue rope, 60 meters.")])
+    await say(memory, "tue", [(900, "Which tent?"), (700, "The tent for two."), (20, "Packed?")])
+    await say(memory, "wed", [(800, "Which stove?"), (30, "The gas stove."), (10, "Who cooks?")])
+    await say(memory, "other", [(5, "Secret rope?")], project="andes")
+    await memory.append("alone", Message.user("Secret tent?", created_at=at(4)))
+
+
+@pytest.mark.requirement("B1")
+@pytest.mark.requirement("B3")
+async def test_the_tools_show_a_project_as_one_history_in_time_order(memory):
+    await three(memory)
+    tools = memory.tools("wed")
+    newest = await told(tools, "get_extended_context", count=4)
+    assert texts_of(newest) == ["The tent for two.", "The gas stove.", "Packed?", "Who cooks?"]
+    assert [m["id"] for m in newest["messages"]] == ["tue:1", 1, "tue:2", 2]
+    assert "older" in newest["note"]
+    everything = await told(tools, "get_extended_context", count=500)
+    assert len(everything["messages"]) == 8
+    assert "note" not in everything
+    monday = await told(tools, "get_messages_by_date", date="monday")
+    assert texts_of(monday) == ["Which rope?", "The blue rope, 60 meters."]
+    today = await told(tools, "get_messages_by_date", date="today", limit=2)
+    assert texts_of(today) == ["The tent for two.", "The gas stove."]
+    assert "There are more" in today["note"]
+    found = await told(tools, "search_history", query="blue rope")
+    assert found["messages"][0]["id"] == "mon:1"
+    assert "Secret" not in str(found)
+    one = await told(tools, "get_message_by_id", id="mon:1")
+    assert texts_of(one) == ["The blue rope, 60 meters."]
+    assert texts_of(await told(tools, "get_message_by_id", id="2")) == ["Who cooks?"]
+
+
+@pytest.mark.requirement("B3")
+async def test_no_id_leads_out_of_the_project(memory):
+    await three(memory)
+    tools = memory.tools("wed")
+    for outside in ("other:0", "alone:0", "nowhere:0", "mon:2", "mon:-1", "mon:", ":1", "mon:1e3"):
+        error = (await told(tools, "get_message_by_id", id=outside))["error"]
+        assert "Secret" not in error
+        assert "no such message" in error or "conversation: 0 characters" in error
+    alone = memory.tools("alone")
+    assert "error" in await told(alone, "get_message_by_id", id="mon:1")
+    assert texts_of(await told(alone, "get_extended_context")) == ["Secret tent?"]
+    await memory.describe("mon", project="andes")
+    assert "error" in await told(tools, "get_message_by_id", id="mon:1")
+    assert "rope" not in str(await told(tools, "search_history", query="blue rope"))
+
+
+@pytest.mark.requirement("B1")
+async def test_what_branches_share_is_in_the_history_once(memory):
+    await say(memory, "wed", [(30, "Which stove?"), (20, "Gas."), (10, "Why?")])
+    await memory.branch("wed", 1, "again")
+    await say(memory, "again", [(5, "And wood?")])
+    for name in ("wed", "again"):
+        newest = await told(memory.tools(name), "get_extended_context")
+        assert texts_of(newest) == ["Which stove?", "Gas.", "Why?", "And wood?"]
+        today = await told(memory.tools(name), "get_messages_by_date", date="today")
+        assert texts_of(today) == texts_of(newest)
+    claim = {"branch": {"of": "wed", "at": 2}}
+    await memory.describe("again", metadata=claim)  # anybody can write that: nothing is hidden
+    assert len((await told(memory.tools("wed"), "get_extended_context"))["messages"]) == 6
+
+
+@pytest.mark.requirement("B1")
+async def test_entries_of_a_conversation_keep_their_order_whatever_their_times(memory):
+    await say(memory, "a", [(50, "a0?"), (10, "a1"), (40, "a2?"), (5, "a3")])
+    await say(memory, "b", [(45, "b0?"), (30, "b1"), (7, "b2?")])
+    found = await memory.project_newest("alps")
+    assert [e.entry.message.text for e in found] == ["a0?", "b0?", "a1", "a2?", "b1", "b2?", "a3"]
+    assert found == (await memory.project_newest("alps", limit=7))
+    assert found[-3:] == await memory.project_newest("alps", limit=3)
+
+
+@pytest.mark.requirement("B1")
+async def test_reading_a_project_costs_what_it_returns_not_what_there_is():
+    async with Memory.open("memory:") as memory:
+        reads: list[str] = []
+        for number in range(300):
+            await say(memory, f"c{number}", [(1_000 - number, "x?"), (1_000 - number, "y")])
+        store = memory.store
+        read, recent = store.read, store.recent
+
+        async def counted(key, *args, **options):
+            reads.append(key.conversation)
+            return await read(key, *args, **options)
+
+        async def paged(*args, limit=100, **options):
+            reads.append(f"{limit} heads")
+            return await recent(*args, limit=limit, **options)
+
+        store.read, store.recent = counted, paged
+        assert len(await memory.project_newest("alps", limit=8)) == 8
+        assert len(reads) <= 6
+
+
+@pytest.mark.requirement("B3")
+@pytest.mark.parametrize("window", [128_000, 32_000, 8_000])
+async def test_results_are_bounded_by_the_window_and_the_seeds_figures(memory, window):
+    text = "some words of the plan " * 26
+    await memory.append("c", [Message.user(f"{n} {text}", created_at=NOW) for n in range(50)])
+    tools = memory.tools("c", budget=Budget(window, window // 8))
+    size = count_tokens(await tools["get_extended_context"](count=30))
+    shown = await told(tools, "get_extended_context", count=30)
+    if window > 8_000:
+        assert len(shown["messages"]) == 30
+        assert 3_900 < size < 10_000
+    else:
+        assert 5 < len(shown["messages"]) < 30
+        assert size < 2_800
+    found = await told(tools, "search_history", query="plan", limit=50)
+    most = ResultTokens.within(window - window // 8)
+    assert count_tokens(json.dumps(found, ensure_ascii=False)) < most.found * 1.2
+    small = memory.tools("c", tokens_max=500)
+    assert count_tokens(await small["get_extended_context"](count=30)) <= 500
+
+
+@pytest.mark.requirement("B3")
+def test_where_the_window_allows_it_results_have_the_seeds_sizes():
+    assert ResultTokens.within(None) == (20_000, 50_000)
+    assert ResultTokens.within(250_000) == (20_000, 50_000)
+    large, small, tiny = (ResultTokens.within(room) for room in (124_000, 30_000, 1_000))
+    assert 5_000 <= large.found <= 20_000
+    assert 10_000 <= large.newest <= 50_000
+    assert small == (5_000, 12_000)
+    assert tiny == (250, 400)
+    assert ResultTokens.within(None, 700) == (700, 700)
+
+
+@pytest.mark.requirement("B3")
+async def test_a_turn_gives_its_tools_the_room_of_its_window(memory):
+    await memory.append("c", [Message.user("word " * 300, created_at=NOW) for _ in range(30)])
+
+    async def model(messages, tools=()):
+        if messages[-1]["role"] == "tool":
+            return "done"
+        call = {"id": "1", "type": "function"}
+        call["function"] = {"name": "get_extended_context", "arguments": '{"count":20}'}
+        return Message.from_openai({"role": "assistant", "content": None, "tool_calls": [call]})
+
+    sizes = {}
+    for name, options in (("large", {}), ("small", {"tool_tokens": 900})):
+        turn = await memory.turn(
+            "c", "More?", model, budget=Budget(64_000), recall_tools=True, **options
+        )
+        sizes[name] = count_tokens(turn.tool_results[0].message.text)
+    assert sizes["large"] > 5_000
+    assert sizes["small"] <= 900
+
+
+@pytest.mark.requirement("B1")
+async def test_a_project_that_is_saved_alone_has_an_empty_history(memory):
+    await memory.save_project(Project("alps"))
+    await memory.describe("c", project="alps")
+    assert await memory.project_newest("alps") == []
+    assert texts_of(await told(memory.tools("c"), "get_extended_context")) == []
