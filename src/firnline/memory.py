@@ -81,7 +81,8 @@ from firnline.log.wire import MessageLike, load_openai
 from firnline.models.model_like import ModelLike
 from firnline.protocols import Clock, Event, Finding, Pending, Progress, Retriever, Store
 from firnline.recall.project import ProjectHistory
-from firnline.recall.tools import ResultTokens, recall_tools
+from firnline.recall.result import ResultTokens
+from firnline.recall.tools import recall_tools
 from firnline.store import open_store
 from firnline.store.cards import DRAFT, TenantCards
 from firnline.store.files import local_path, source_path

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from firnline import Budget, Memory, Message, Project, count_tokens
-from firnline.recall.tools import ResultTokens
+from firnline.recall.result import ResultTokens
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
 

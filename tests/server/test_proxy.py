@@ -1030,6 +1030,36 @@ def test_recalling_without_end_is_ended(model):
         assert all(reference_tokens(request) <= 4_000 for request in model.requests)
 
 
+@pytest.mark.parametrize("window", [8_000, 64_000])
+def test_results_of_recall_take_the_room_that_is_free_and_no_more(model, window):
+    """However many calls there are at once."""
+
+    def greedy(request):
+        if request["messages"][-1]["role"] == "tool" or not request.get("tools"):
+            return "Enough."
+        call = call_tool("get_extended_context", {"count": 50})["tool_calls"][0]
+        calls = [{**call, "id": f"c{number}"} for number in range(6)]
+        return {"role": "assistant", "content": None, "tool_calls": calls}
+
+    model.answer = greedy
+    with running(upstream=model.url, recall_tools=True, window_tokens=window) as server:
+        said = [Message.user(f"{number} " + "word " * 200) for number in range(40)]
+        server.run(server.memory().append("long", said))
+        sdk = client(server.url)
+        done = sdk.chat.completions.create(
+            model=MODEL,
+            messages=[spoke("user", "What was it all about?")],
+            extra_headers={"x-firnline-conversation": "long"},
+        )
+        assert done.choices[0].message.content == "Enough."
+        sent = model.requests[-1]
+        assert reference_tokens(sent) <= window
+        results = [m["content"] for m in sent["messages"] if m["role"] == "tool"]
+        assert len(results) == 6
+        assert sum("no room" in text for text in results) == (4 if window == 8_000 else 1)
+        assert len(results[0]) > (1_000 if window == 8_000 else 30_000)
+
+
 # -- no model at all --------------------------------------------------------------------------
 
 

@@ -28,7 +28,10 @@ def test_the_dashboard_shows_every_project_and_the_active_one_in_full(url):
         for name in ("g1", "g2"):
             api.say(name, "I prefer runner beans.", "Runner beans it is.", LONG, LONG)
             api.patch(f"/conversations/{name}", {"project": "garden"})
-        api.post("/conversations/g2/important", {"important_data": {"entities": ["beans"]}})
+        first = {"entities": ["peas"], "user_preferences": {"tool": "spade"}}
+        api.post("/conversations/g1/important", {"important_data": first})
+        second = {"entities": ["beans"], "user_preferences": {"tool": "hoe"}}
+        api.post("/conversations/g2/important", {"important_data": second})
         api.patch("/conversations/g1", {"strategy": {"name": "rolling"}})
         api.say("g1", "Round?", "Round.")
         api.say("g2", "The newest word.")
@@ -47,8 +50,9 @@ def test_the_dashboard_shows_every_project_and_the_active_one_in_full(url):
         assert found["last_activity"] == heads[1]["updated_at"]
         assert [head["conversation"] for head in found["newest"]] == ["g2", "g1"]
         assert found["context"]["conversation"] == "g2"
-        assert found["context"]["state"] == heads[1]["state"]
-        assert found["context"]["state"]["important_data"]["entities"] == ["beans"]
+        data = found["context"]["state"]["important_data"]
+        assert data["entities"] == ["peas", "beans"]
+        assert data["user_preferences"] == {"tool": "hoe"}
         assert by_name["attic"]["last_activity"] is by_name["attic"]["context"] is None
         assert by_name["roof"]["status"] == "paused"
         assert api.get("/projects/garden") == found

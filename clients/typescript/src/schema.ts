@@ -387,7 +387,7 @@ export interface paths {
          * List Projects
          * @description The dashboard: every project with its status, schedule, task, sizes and pending digests.
          *
-         *     The active project with the latest activity includes the state of its newest conversation.
+         *     The active project with the latest activity includes the state of its conversations.
          */
         get: operations["list_projects"];
         put?: never;
@@ -407,7 +407,7 @@ export interface paths {
         };
         /**
          * Get Project
-         * @description A project with the state of its newest conversation.
+         * @description A project with the combined state of its newest conversations.
          */
         get: operations["get_project"];
         /**
@@ -1836,7 +1836,7 @@ export interface components {
             last_activity: string | null;
             /** @description Its newest conversations, newest first. */
             newest: components["schemas"]["Head"][];
-            /** @description State of its newest conversation; in a list, for the active project only. */
+            /** @description State of its newest conversations; in a list, for the active project only. */
             context: components["schemas"]["ConversationState"] | null;
         };
         /** @description The dashboard: every project. */
@@ -2210,6 +2210,8 @@ export interface components {
              * @default false
              */
             recall_tools?: boolean;
+            /** @description Maximum tokens of one result of these tools; default: as the window allows. */
+            tool_tokens?: number | null;
             /** @description Maximum length of the answer. */
             max_tokens?: number | null;
             /**

@@ -70,7 +70,7 @@ class Board:
     newest: Annotated[tuple[Head, ...], Doc("Its newest conversations, newest first.")]
     context: Annotated[
         ConversationState | None,
-        Doc("State of its newest conversation; in a list, for the active project only."),
+        Doc("State of its newest conversations; in a list, for the active project only."),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -42,6 +42,21 @@ def state_of(in_force: Sequence[Digest]) -> State:
         last_summarized_at=newest.created_at,
         messages_summarized_count=sum(d.last_seq - d.first_seq + 1 for d in in_force),
         last_keep_window_index=in_force[-1].last_seq + 1,
+    )
+
+
+def project_state(in_force: Sequence[Sequence[Digest]]) -> State:
+    """The combined state of a project's conversations, the last one the newest.
+
+    What a newer conversation says replaces what an older one said. Versions and the end of what is
+    summarized are those of the newest.
+    """
+    everything = state_of([digest for digests in in_force for digest in digests])
+    newest = state_of(in_force[-1]) if in_force else State()
+    return replace(
+        everything,
+        summary_version=newest.summary_version,
+        last_keep_window_index=newest.last_keep_window_index,
     )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
+from firnline.errors import InputError
 from firnline.language import prose
 from firnline.log import limits
 from firnline.log.entry import Entry, ProjectEntry
@@ -51,6 +52,28 @@ def place_of(id_: EntryId, own: str) -> tuple[str, int] | None:
     name, colon, number = id_.strip().rpartition(":")
     is_number = number.isascii() and number.isdecimal() and len(number) < _DIGITS_MAX
     return (name if colon else own, int(number)) if is_number else None
+
+
+class ResultTokens(NamedTuple):
+    """The most tokens of one result: of what is `found`, and of the `newest` messages."""
+
+    found: int = limits.RECALL_FOUND_TOKENS
+    newest: int = limits.RECALL_NEWEST_TOKENS
+
+    @classmethod
+    def within(cls, room: int | None, most: int | None = None) -> Self:
+        """A sixth and two fifths of `room`, of a small one at least a quarter; at most `most`."""
+        if most is not None and (type(most) is not int or most < limits.RECALL_TOKENS_MIN):
+            raise InputError(
+                f"tokens_max: expected an integer of at least {limits.RECALL_TOKENS_MIN}, "
+                f"got {most!r}"
+            )
+        found, newest = limits.RECALL_FOUND_TOKENS, limits.RECALL_NEWEST_TOKENS
+        if room is not None:
+            least = max(min(limits.RECALL_TOKENS, room // 4), limits.RECALL_TOKENS_MIN)
+            found = min(found, max(room // 6, least))
+            newest = min(newest, max(room * 2 // 5, least))
+        return cls(min(found, most or found), min(newest, most or newest))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from zoneinfo import ZoneInfo
 
 from firnline.context.plan import is_question
@@ -25,7 +25,15 @@ from firnline.log.message import Message, call_ids, utc_now
 from firnline.log.text import clean_name
 from firnline.log.tokens import TokenCounter, counter
 from firnline.protocols import Clock
-from firnline.recall.result import MARK, EntryId, RecallPage, RecallWriter, entry_id, place_of
+from firnline.recall.result import (
+    MARK,
+    EntryId,
+    RecallPage,
+    RecallWriter,
+    ResultTokens,
+    entry_id,
+    place_of,
+)
 from firnline.topics import TopicStats
 
 BY_ID: Final = "get_message_by_id shows each of them."
@@ -90,28 +98,6 @@ class ProjectMemory(Protocol):
     ) -> list[ProjectEntry]:
         """The first entries of the project that were said in [since, until), in time order."""
         ...
-
-
-class ResultTokens(NamedTuple):
-    """The most tokens of one result: of what is `found`, and of the `newest` messages."""
-
-    found: int = limits.RECALL_FOUND_TOKENS
-    newest: int = limits.RECALL_NEWEST_TOKENS
-
-    @classmethod
-    def within(cls, room: int | None, most: int | None = None) -> Self:
-        """A sixth and two fifths of `room`, of a small one at least a quarter; at most `most`."""
-        if most is not None and (type(most) is not int or most < limits.RECALL_TOKENS_MIN):
-            raise InputError(
-                f"tokens_max: expected an integer of at least {limits.RECALL_TOKENS_MIN}, "
-                f"got {most!r}"
-            )
-        found, newest = limits.RECALL_FOUND_TOKENS, limits.RECALL_NEWEST_TOKENS
-        if room is not None:
-            least = max(min(limits.RECALL_TOKENS, room // 4), limits.RECALL_TOKENS_MIN)
-            found = min(found, max(room // 6, least))
-            newest = min(newest, max(room * 2 // 5, least))
-        return cls(min(found, most or found), min(newest, most or newest))
 
 
 def recall_tools(

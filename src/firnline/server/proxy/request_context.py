@@ -21,7 +21,8 @@ from firnline.log.limits import RECALL_FOUND_TOKENS, RECALL_TOKENS, RECALL_TOKEN
 from firnline.log.message import Message, encode_json
 from firnline.log.threads import run_by_size
 from firnline.log.tokens import REPLY_TOKENS, TokenCounter, counter
-from firnline.recall.tools import ResultTokens, recall_tools
+from firnline.recall.result import ResultTokens
+from firnline.recall.tools import recall_tools
 from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy import limits
 from firnline.server.proxy.dialect import UpstreamRequest
@@ -39,9 +40,9 @@ async def build_request_context(
     The dialect's error of a `BudgetError` if not even the newest message fits.
     """
     status, messages, count = located.status, located.messages, counter(request.model)
+    finish = request.dialect.finish_request
     if (location := status.location) is None:
-        finish = partial(request.dialect.finish_request, dict(request.body))
-        body = await run_by_size(request.size, finish)
+        body = await run_by_size(request.size, partial(finish, dict(request.body)))
         return UpstreamRequest(client_body=request.body, body=body, count=count), status
     status = replace(status, window=await _find_window(request))
     if status.window is None and _is_whole(location, messages):
@@ -49,15 +50,13 @@ async def build_request_context(
     conversation, body = location.conversation, dict(request.body)
     tools = _recall_tools(request, location, status)
     definitions = [*request.tools, *map(request.dialect.tool_definition, tools)]
-    whole = _budget(request, status).limit
-    room = _reserved_for_tools(whole) if tools else 0
+    room = _reserved_for_tools(request, status) if tools else 0
     added = await run_by_size(request.size, partial(_count_words, messages, count))
-    questions = [message.text for message in messages if message.role == "user"]
     try:
         context = await request.memory.context(
             conversation,
             _budget(request, status, reserved=request.dialect.margin_tokens + added + room),
-            question=questions[-1] if questions and questions[-1].strip() else None,
+            question=_newest_question(messages),
             system=_join_system(messages[: _count_leading(messages)]),
             tools=definitions,
             task="" if location.anonymous else None,
@@ -78,18 +77,16 @@ async def build_request_context(
         raise request.dialect.context_too_long(error) from error
     except Exception as error:  # noqa: BLE001 - a failure of memory does not end the chat
         status = status.degrade("no context", error)
+    used = status.context.tokens if status.context else 0
     if tools:
         body["tools"] = definitions
-        # What the context leaves free is for the results, too.
-        free = whole - added - request.dialect.margin_tokens
-        room = max(room, free - status.context.tokens) if status.context else room
+        room = max(room, _free_room(request, status, added))
         tools = _recall_tools(request, location, status, room)
-    size = max(request.size, status.context.tokens if status.context else 0)
     prepared = UpstreamRequest(
         client_body=request.body,
-        body=await run_by_size(size, partial(request.dialect.finish_request, body)),
+        body=await run_by_size(max(request.size, used), partial(finish, body)),
         count=count,
-        prompt_tokens=status.context.tokens if status.context else 0,
+        prompt_tokens=used,
         tools=tools,
         tool_tokens=room // limits.TOOL_ROUNDS,
         room=room,
@@ -105,10 +102,18 @@ async def _shown_digest(request: ProxyRequest, context: Context) -> int:
     return max((digest.version for digest in newest), default=0)
 
 
-def _reserved_for_tools(limit: int) -> int:
+def _reserved_for_tools(request: ProxyRequest, status: MemoryStatus) -> int:
     """The tokens of a request that are kept for the results of recall tools."""
-    share = limit // limits.TOOL_SHARE
+    share = _budget(request, status).limit // limits.TOOL_SHARE
     return max(limits.TOOL_ROUNDS * min(RECALL_TOKENS, share), min(RECALL_FOUND_TOKENS, share))
+
+
+def _free_room(request: ProxyRequest, status: MemoryStatus, added: int) -> int:
+    """What the context leaves free, which is for the results of recall tools, too."""
+    if status.context is None:
+        return 0
+    left = _budget(request, status).limit - status.context.tokens
+    return left - added - request.dialect.margin_tokens
 
 
 def _recall_tools(
@@ -220,6 +225,12 @@ def _count_leading(messages: Sequence[Message]) -> int:
     """How many messages of the application come before all others."""
     spoken = [at for at, message in enumerate(messages) if is_spoken(message)]
     return spoken[0] if spoken else len(messages)
+
+
+def _newest_question(messages: Sequence[Message]) -> str | None:
+    """The user's newest message, if it has text."""
+    questions = [message.text for message in messages if message.role == "user"]
+    return questions[-1] if questions and questions[-1].strip() else None
 
 
 def _join_system(system: Sequence[Message]) -> Message | None:

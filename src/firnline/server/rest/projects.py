@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import Request, Response
 
 from firnline.client.paths import project_path
+from firnline.engine.digest_history import project_state
 from firnline.errors import NotFound
 from firnline.log import limits
 from firnline.log.entry import Head, Project
@@ -39,7 +40,7 @@ async def list_projects(
 ) -> Response:
     """The dashboard: every project with its status, schedule, task, sizes and pending digests.
 
-    The active project with the latest activity includes the state of its newest conversation.
+    The active project with the latest activity includes the state of its conversations.
     """
     after = read_cursor(cursor, str) or ""
     found = [project for project in await memory.projects() if project.name > after]
@@ -47,7 +48,7 @@ async def list_projects(
     boards = [await _board(memory, project, pending) for project in found[:limit]]
     active = max(filter(_is_active, boards), key=lambda board: board["last_activity"], default=None)
     if active is not None:
-        active["context"] = await _newest_state(memory, active)
+        active["context"] = await _combined_state(memory, active)
     following = found[limit - 1].name if len(found) > limit else None
     page = responses.page(boards, following)
     return etag_response(request, {**page, "active": active["name"] if active else None})
@@ -59,11 +60,13 @@ def _is_active(board: dict[str, Any]) -> bool:
 
 @routes.get("/projects/{project}", response_model=schemas.ProjectBoard, responses=FOUND_OR_MISSING)
 async def get_project(request: Request, memory: Reading, project: ProjectName) -> Response:
-    """A project with the state of its newest conversation."""
+    """A project with the combined state of its newest conversations."""
     for known in await memory.projects():
         if known.name == project:
             board = await _board(memory, known, set(await list_pending(memory)))
-            return etag_response(request, {**board, "context": await _newest_state(memory, board)})
+            return etag_response(
+                request, {**board, "context": await _combined_state(memory, board)}
+            )
     raise NotFound("there is no project with this name")
 
 
@@ -112,8 +115,10 @@ def _newest(heads: list[Head]) -> list[Head]:
     return sorted(heads, key=lambda head: head.updated_at, reverse=True)[:_NEWEST]
 
 
-async def _newest_state(memory: Memory, board: dict[str, Any]) -> dict[str, Any] | None:
-    if not board["newest"]:
+async def _combined_state(memory: Memory, board: dict[str, Any]) -> dict[str, Any] | None:
+    """The state of the conversations that are listed, and the name of the newest."""
+    names = [head["conversation"] for head in reversed(board["newest"])]
+    if not names:
         return None
-    name: str = board["newest"][0]["conversation"]
-    return {"conversation": name, "state": responses.plain(await memory.state(name))}
+    state = project_state([await memory.in_force(name) for name in names])
+    return {"conversation": names[-1], "state": responses.plain(state)}

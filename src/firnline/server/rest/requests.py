@@ -219,6 +219,7 @@ class TurnRequest(RequestBody):
     tool_tokens: int | None = Field(
         None,
         ge=limits.RECALL_TOKENS_MIN,
+        le=limits.RECALL_NEWEST_TOKENS,
         description="Maximum tokens of one result of these tools; default: as the window allows.",
     )
     max_tokens: Tokens | None = Field(None, description="Maximum length of the answer.")

@@ -55,13 +55,13 @@ function ProjectForm({ project, names, onDone, onClose }) {
   <//>`;
 }
 
-/** What is known in the active project: its newest conversation's memory. */
-function Situation({ context }) {
+/** What is known in the active project: the memory of its newest conversations, as one. */
+function Situation({ project, context }) {
   const { important_data: data, conversation_summary: summary } = context.state;
   const facts = [...Object.entries(data.user_preferences || {}).map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`),
     ...(data.key_decisions || []), ...(data.important_facts || [])].slice(0, 8).map((one) => (typeof one === 'string' ? one : JSON.stringify(one)));
   if (!summary && !facts.length) return null;
-  return html`<details class="situation"><summary>What is known in <${Name}>${context.conversation}<//></summary>
+  return html`<details class="situation"><summary>What is known in <${Name}>${project}<//></summary>
     ${summary && html`<p dir="auto" class="summary">${summary}</p>`}
     ${facts.length > 0 && html`<ul class="bullets">${facts.map((one, n) => html`<li key=${n} dir="auto">${one}</li>`)}</ul>`}</details>`;
 }
@@ -82,7 +82,7 @@ function Project({ project, active, onEdit }) {
     </dl>
     ${project.newest.length > 0 && html`<ul class="newest" aria-label="Its newest conversations">${project.newest.slice(0, 4).map((one) => html`<li key=${one.conversation}>
       <a href=${link(one.conversation)} title=${one.conversation}><${Name}>${titleOf(one)}<//></a> <span class="meta">${compact(one.entries)} ${one.entries === 1 ? 'message' : 'messages'} · ${ago(one.updated_at)}</span></li>`)}</ul>`}
-    ${project.context && html`<${Situation} context=${project.context} />`}
+    ${project.context && html`<${Situation} project=${project.name} context=${project.context} />`}
   </article>`;
 }
 
