@@ -15,7 +15,7 @@ FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_P99 = 40
 MODULE_LINES_MAX = 460
 LONGER = {  # module: why it may be longer
-    "memory.py": (1010, "every verb of the library, each a few lines and a docstring"),
+    "memory.py": (1030, "every verb of the library, each a few lines and a docstring"),
     "log/entry.py": (540, "the values of the log and of what is derived from it"),
     "log/message.py": (510, "a message and its canonical form, best read together"),
     "client/verbs.py": (650, "the same verbs over HTTP, a few lines each"),
