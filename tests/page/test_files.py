@@ -74,6 +74,21 @@ def test_every_file_is_served_with_its_type_and_not_sent_twice(server):
         assert policy(response)["default-src"] == ["'none'"]
 
 
+def test_files_are_small_on_the_wire_and_loaded_at_once(server):
+    plain, packed = {"accept-encoding": "identity"}, {"accept-encoding": "gzip"}
+    sent = 0
+    for path in OURS:
+        url = f"{server}{page._url(path.name)}"
+        assert "content-encoding" not in httpx2.get(url, headers=plain, timeout=60).headers
+        response = httpx2.get(url, headers=packed, timeout=60)
+        assert response.headers["content-encoding"] == "gzip"
+        assert response.headers["vary"] == "accept-encoding"
+        sent += int(response.headers["content-length"])
+    assert sent < sum(path.stat().st_size for path in OURS) / 2
+    preloaded = re.findall(r'modulepreload" href="/page/\w+/([^"]+)"', page._index())
+    assert {path.name for path in OURS if path.suffix == ".js"} < set(preloaded)
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -92,8 +107,8 @@ def test_nothing_else_can_be_asked_for(server, path):
 
 def test_what_is_kept_for_good_has_another_address_once_it_changes(monkeypatch):
     files, version = page._files(), page._version()
-    body, kind, _ = files["ui.js"]
-    monkeypatch.setattr(page, "_files", lambda: {**files, "ui.js": (body, kind, '"changed"')})
+    changed = {**files, "ui.js": files["ui.js"]._replace(tag='"changed"')}
+    monkeypatch.setattr(page, "_files", lambda: changed)
     assert page._version.__wrapped__() != version
 
 

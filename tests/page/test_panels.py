@@ -124,14 +124,32 @@ def test_a_name_that_is_pointed_at_does_not_look_chosen(site, page):
 
 def test_on_a_narrow_screen_a_panel_takes_its_place_and_gives_it_back(site, page):
     page.set_viewport_size(NARROW)
-    site.open(page, site.path("important"))
+    site.open(page, site.path())
     panel = page.get_by_role("tabpanel")
     expect(panel).to_be_hidden()
+    site.open(page, site.path("important"))  # a panel in the address is what was looked at
     unfold_panel(page, NARROW["width"])
     expect(panel.get_by_text("Decisions", exact=False).first).to_be_visible()
     panel.get_by_role("button", name="Show entry 8 in the chat").first.click()
     expect(panel).to_be_hidden()
     expect(page.locator('.chat [data-seq="8"]')).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("width", [820, 1024, 1150])
+def test_on_a_tablet_nothing_is_cut_off(site, page, width):
+    """Chat and panel next to each other; the list of conversations opens over them."""
+    page.set_viewport_size({"width": width, "height": 900})
+    site.open(page, site.path())
+    for box in (page.locator(".composer"), page.get_by_role("tabpanel")):
+        assert box.bounding_box()["width"] > 350
+    tabs = page.get_by_role("tablist")
+    assert tabs.evaluate("e => e.scrollWidth - e.clientWidth") == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    listed = page.get_by_role("region", name="Conversations")
+    expect(listed).to_be_hidden()
+    page.get_by_role("button", name="Conversations").click()
+    listed.get_by_role("link").first.click()
+    expect(listed).to_be_hidden()
 
 
 def test_another_panel_begins_at_its_top(site, page):

@@ -6,12 +6,13 @@ All data comes from the REST API with the caller's key; the files themselves are
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
 from functools import cache
 from importlib import resources
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -49,6 +50,7 @@ _INDEX: Final = """<!doctype html>
 <link rel="icon" href="/favicon.svg" type="image/svg+xml">
 {styles}
 <script type="importmap">{imports}</script>
+{modules}
 <script type="module" src="{app}"></script>
 </head>
 <body>
@@ -94,11 +96,20 @@ def _file_response(request: Request, path: str, caching: str) -> Response:
     found = _files().get(path)
     if found is None:
         raise NoSuchFile(f"the page has no file {path!r}")
-    body, kind, tag = found
-    headers = {**_headers(), "etag": tag, "cache-control": caching}
-    if tag in request.headers.get("if-none-match", ""):
+    headers = {**_headers(), "etag": found.tag, "cache-control": caching, "vary": "accept-encoding"}
+    if found.tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
-    return Response(body, media_type=kind, headers=headers)
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(found.body, media_type=found.kind, headers=headers)
+    headers["content-encoding"] = "gzip"
+    return Response(found.packed, media_type=found.kind, headers=headers)
+
+
+class _File(NamedTuple):
+    body: bytes
+    packed: bytes
+    kind: str
+    tag: str
 
 
 # -- files ------------------------------------------------------------------------------------
@@ -107,7 +118,18 @@ def _file_response(request: Request, path: str, caching: str) -> Response:
 @cache
 def _index() -> str:
     styles = (f'<link rel="stylesheet" href="{_url(path)}">' for path in _STYLES)
-    return _INDEX.format(styles="\n".join(styles), imports=_import_map(), app=_url("app.js"))
+    # Without this, a browser finds the modules one after the other, by reading each.
+    modules = (
+        f'<link rel="modulepreload" href="{_url(path)}">'
+        for path in sorted(_files())
+        if path.endswith((".js", ".mjs"))
+    )
+    return _INDEX.format(
+        styles="\n".join(styles),
+        imports=_import_map(),
+        modules="\n".join(modules),
+        app=_url("app.js"),
+    )
 
 
 def _import_map() -> str:
@@ -122,7 +144,7 @@ def _url(path: str) -> str:
 @cache
 def _version() -> str:
     """The version of all files together, because they import each other by relative URLs."""
-    tags = "".join(f"{path} {tag}\n" for path, (_, _, tag) in sorted(_files().items()))
+    tags = "".join(f"{path} {tag}\n" for path, (*_, tag) in sorted(_files().items()))
     return hashlib.blake2b(tags.encode(), digest_size=8).hexdigest()
 
 
@@ -157,8 +179,8 @@ def _policy() -> str:
 
 
 @cache
-def _files() -> dict[str, tuple[bytes, str, str]]:
-    """Every file by its path: bytes, type and entity tag. Nothing else is served."""
+def _files() -> dict[str, _File]:
+    """Every file by its path. Nothing else is served."""
     root = resources.files("firnline.server.page").joinpath("static")
     found = {}
     folders = [("", root)]
@@ -173,5 +195,5 @@ def _files() -> dict[str, tuple[bytes, str, str]]:
             if kind is not None:
                 body = item.read_bytes()
                 tag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
-                found[path] = (body, kind, tag)
+                found[path] = _File(body, gzip.compress(body, mtime=0), kind, tag)
     return found

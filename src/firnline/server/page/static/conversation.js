@@ -103,7 +103,7 @@ export function Conversation({ name, tab, params, list }) {
   const lives = useLives(about.value);
   useEffect(() => { if (listed === false) list.again(); }, []); // others may have begun it since
   const [seen, setSeen] = useState(asked === null ? null : { seq: Number(asked), at: tick() }); // the entry that is pointed at
-  const [wide, setWide] = useState(false); // on narrow screens: the panel instead of the chat
+  const [wide, setWide] = useState(tab !== '' && asked === null); // on narrow screens: the panel instead of the chat
   const changed = useCallback(() => { about.again(); list.again(); }, []);
   useEffect(() => { if (asked !== null) setSeen({ seq: Number(asked), at: tick() }); }, [asked]);
   useNews(name, about, list, changed);
