@@ -40,6 +40,8 @@ import re
 from typing import Any, ClassVar, Final
 
 _CODE: Final = r"[0-9]{3}|[a-z][a-z0-9_]{0,39}"
+_CHARS_MAX: Final = 2_000
+"""A message may quote what is wrong, which may be megabytes; then its middle is left out."""
 
 
 class FirnlineError(Exception):
@@ -49,7 +51,10 @@ class FirnlineError(Exception):
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str | None = None, **context: Any) -> None:
-        super().__init__(message or (type(self).__doc__ or "").strip())
+        text = message or (type(self).__doc__ or "").strip()
+        if len(text) > _CHARS_MAX:
+            text = f"{text[: _CHARS_MAX // 2]} … {text[-_CHARS_MAX // 2 :]}"
+        super().__init__(text)
         self.context = context
 
     @property

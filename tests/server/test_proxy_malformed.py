@@ -233,6 +233,7 @@ def reply(shape, stream, chance):
 # -- clients ----------------------------------------------------------------------------------
 
 TOOL = {"type": "object", "properties": {"city": {"type": "string"}}}
+IS_JSON = {"content-type": "application/json"}
 HISTORY = [{"role": "user", "content": "tell me"}]
 
 
@@ -340,6 +341,79 @@ def test_a_stream_without_its_last_event_gets_one():
             text = http.post(f"{server.url}/v1/messages", json=asked).text
     assert text.endswith('event: message_stop\ndata: {"type": "message_stop"}\n\n')
     assert text.count("event: message_stop") == 1
+
+
+# -- requests ---------------------------------------------------------------------------------
+
+
+def request(shape):
+    """A valid request with everything in it."""
+    clock = {"name": "clock", "description": "the time"}
+    if shape == "anthropic":
+        result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "12:00"}
+        said = [("user", "hi"), ("assistant", blocks()), ("user", [result])]
+        more = {"max_tokens": 9, "system": [{"type": "text", "text": "Be brief."}]}
+        more |= {"tools": [{**clock, "input_schema": TOOL}], "metadata": {"user_id": "u"}}
+        return {**body_of(said), **more}
+    said = [("system", "Be brief."), ("user", [{"type": "text", "text": "hi"}])]
+    asked = body_of(said)
+    asked["messages"] += [
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "12:00"},
+    ]
+    tools = [{"type": "function", "function": {**clock, "parameters": TOOL}}]
+    return {**asked, "tools": tools, "user": "u", "max_tokens": 9, "stream_options": {}}
+
+
+def body_of(said):
+    messages = [{"role": role, "content": content} for role, content in said]
+    return copy.deepcopy({"model": MODEL, "messages": messages, "stream": False})
+
+
+def requests(shape, count):
+    """Damaged ones: tools with any kind of name first, then at random."""
+    for name in VALUES:
+        asked = request(shape)
+        tool = asked["tools"][0]
+        tool.get("function", tool)["name"] = name
+        yield asked
+    for seed in range(count):
+        chance, asked = random.Random(f"{shape} {seed}"), request(shape)
+        for _ in range(chance.choice((1, 1, 2, 4))):
+            if asked:
+                damage(asked, chance)
+        yield asked
+
+
+@pytest.mark.parametrize("way", ["openai", "anthropic", "translated"])
+def test_a_malformed_request_is_not_an_error_of_the_server(way, tmp_path):
+    shape = "openai" if way == "openai" else "anthropic"
+    path = "/v1/chat/completions" if way == "openai" else "/v1/messages"
+    with Endpoint() as endpoint, httpx2.Client(timeout=30) as http:
+        answer = message() if way == "anthropic" else completion()
+        endpoint.reply = (200, "application/json", json.dumps(answer).encode(), "whole")
+        chosen = {"anthropic" if way == "anthropic" else "upstream": endpoint.url}
+        store = f"sqlite:///{tmp_path}/m.db"
+        with running(store=store, recall_tools=True, worker=False, **chosen) as server:
+            for number, asked in enumerate(requests(shape, CASES)):
+                url = f"{server.url}/c/chat-{number % 8}{path}"
+                found = http.post(url, content=json.dumps(asked), headers=IS_JSON)
+                assert found.status_code < 500, (asked, found.text)
+            assert server.run(verified(server))
+
+
+def test_half_of_a_surrogate_pair_in_the_last_event_does_not_break_the_stream():
+    items = chunks()[:3]
+    items.append(copy.deepcopy(items[1]))
+    items[-1]["choices"][0] |= {"delta": {}, "finish_reason": "\ud83d"}
+    with Endpoint() as endpoint, httpx2.Client(timeout=30) as http:
+        body = "".join(f"data: {json.dumps(item)}\n\n" for item in items) + "data: [DONE]\n\n"
+        endpoint.reply = (200, "text/event-stream", body.encode(), "whole")
+        asked = {"model": MODEL, "messages": HISTORY, "stream": True}
+        with running(upstream=endpoint.url, recall_tools=True) as server:
+            text = http.post(f"{server.url}/v1/chat/completions", json=asked).text
+    assert "upon a time" in text
+    assert text.endswith("data: [DONE]\n\n")
 
 
 def test_too_many_calls_of_recall_tools_are_a_bad_gateway():

@@ -293,3 +293,12 @@ def test_text_that_was_altered_on_its_way_in_is_flagged_and_plain_in_the_message
     texts = [part.fields["text"], *message.extra, *message.extra.values()]
     assert [type(text) for text in texts] == [str, str, str]
     assert not Message.from_openai(load_json(r'{"role": "user", "content": "\ufffd"}')).normalised
+
+
+def test_an_error_quotes_the_beginning_and_the_end_of_what_is_wrong():
+    with pytest.raises(InputError) as caught:
+        Message("x" * 100_000, "hello")
+    text = str(caught.value)
+    assert text.startswith("role: 'xxx")
+    assert "xxx' is not one of " in text[-200:]
+    assert len(text) < 3_000

@@ -93,9 +93,10 @@ class AnthropicDialect(Dialect):
         """See `Dialect.tool_definition`."""
         return tool.to_anthropic()
 
-    def tool_name(self, definition: object) -> object:
+    def tool_name(self, definition: object) -> str | None:
         """See `Dialect.tool_name`."""
-        return definition.get("name") if isinstance(definition, Mapping) else None
+        name = definition.get("name") if isinstance(definition, Mapping) else None
+        return name if isinstance(name, str) else None
 
     def remove_tools(self, body: Body, names: Collection[str]) -> Body:
         """If messages have calls, tools must be offered; then none of them may be called."""

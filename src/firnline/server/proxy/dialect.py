@@ -113,8 +113,8 @@ class Dialect(ABC):
         """A tool as a request offers it."""
 
     @abstractmethod
-    def tool_name(self, definition: object) -> object:
-        """The name of a tool that a request offers."""
+    def tool_name(self, definition: object) -> str | None:
+        """The name of a tool that a request offers; None if it has none."""
 
     @abstractmethod
     def remove_tools(self, body: Body, names: Collection[str]) -> Body:

@@ -68,10 +68,11 @@ class OpenAIDialect(Dialect):
         """See `Dialect.tool_definition`."""
         return tool.to_openai()
 
-    def tool_name(self, definition: object) -> object:
+    def tool_name(self, definition: object) -> str | None:
         """See `Dialect.tool_name`."""
         function = definition.get("function") if isinstance(definition, Mapping) else None
-        return function.get("name") if isinstance(function, Mapping) else None
+        name = function.get("name") if isinstance(function, Mapping) else None
+        return name if isinstance(name, str) else None
 
     def remove_tools(self, body: Body, names: Collection[str]) -> Body:
         """See `Dialect.remove_tools`."""
@@ -288,7 +289,7 @@ class _ChunkFilter:
             chunk = load_body(data) if self._rounds.tools else None
             if isinstance(chunk, dict):
                 chunk = self._ended(chunk, answer)
-                found.append(json.dumps(chunk, ensure_ascii=False))
+                found.append(json.dumps(chunk))
             else:
                 found.append(data)
         return found
@@ -315,9 +316,7 @@ class _ChunkFilter:
             return ""
         delta = {**rest, "tool_calls": kept} if kept else rest
         others = chunk["choices"][1:]
-        return json.dumps(
-            {**chunk, "choices": [{**choice, "delta": delta}, *others]}, ensure_ascii=False
-        )
+        return json.dumps({**chunk, "choices": [{**choice, "delta": delta}, *others]})
 
     def _client_index(self, call: Mapping[str, Any]) -> int | None:
         """The index of a call among those that the client sees; None for a recall tool."""

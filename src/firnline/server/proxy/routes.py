@@ -238,7 +238,7 @@ async def _record_stream(
 async def _frames(listener: StreamListener[str], request: ProxyRequest) -> AsyncIterator[bytes]:
     try:
         async for frames in listener.batches():
-            yield "".join(frames).encode()
+            yield "".join(frames).encode(errors="replace")  # halves of pairs are not UTF-8
     except FirnlineError as error:  # the status is sent; clients expect the error as an event
         yield request.dialect.error_event(error).encode()
 
