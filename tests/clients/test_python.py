@@ -105,6 +105,10 @@ async def _written_and_read(client, run, memory):
     await client.unpin("trip", 2)
     assert await client.pinned("trip") == []
     assert await client.verify("trip") == run(memory.verify("trip"))
+    noted = await client.checkpoint("trip")
+    assert noted == run(memory.checkpoint("trip"))
+    assert await client.prove("trip", 2) == run(memory.prove("trip", 2))
+    assert await client.prove_growth("trip", noted) == run(memory.prove_growth("trip", noted))
 
 
 async def _digested(client, run, memory):

@@ -7,6 +7,7 @@ import httpx2
 import pytest
 
 from firnline.log.entry import Key
+from firnline.log.proof_check import check_proof, parse_note
 from firnline.server.bodies import make_cursor
 from firnline.store.rows import SEQ_MAX
 from support.interleave import meanwhile
@@ -312,10 +313,23 @@ def test_nothing_is_created_by_asking_or_by_changing(api):
         ("POST", "/context", {"budget": 1_000}),
         ("GET", "/messages", None),
         ("POST", "/restore", None),
+        ("POST", "/checkpoint", None),
+        ("POST", "/proof", {"seq": 0}),
     ]:
         problem = api.refused(method, f"/conversations/nobody{path}", body)
         assert (problem["status"], problem["code"]) == (404, "UnknownConversation")
     assert api.get("/conversations")["data"] == []
+
+
+def test_a_log_can_be_proven_over_rest(api):
+    api.say("c", "one", "two")
+    noted = api.post("/conversations/c/checkpoint")["checkpoint"]
+    assert check_proof(api.post("/conversations/c/proof", {"seq": 1})["proof"]).seq == 1
+    api.say("c", "three")
+    grown = api.post("/conversations/c/proof", {"since": noted})["proof"]
+    assert check_proof(grown, known=parse_note(noted)).checkpoint.size == 3
+    for body in ({}, {"seq": 0, "since": noted}, {"seq": -1}, {"seq": 9}, {"since": "x"}):
+        assert api.refused("POST", "/conversations/c/proof", body)["status"] in (400, 422)
 
 
 def test_verify_knows_an_anchor(api):

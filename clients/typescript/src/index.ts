@@ -190,6 +190,19 @@ export function createClient(options: Options) {
       return answer(await routes.POST("/api/v1/conversations/{conversation}/verify", request));
     },
 
+    /** The log as it is now, as a signed note; if you keep it, a rewritten log shows. */
+    async checkpoint(conversation: string, { signal }: Abortable = {}) {
+      const request = { params: at(conversation), signal: signal ?? null };
+      return (await answer(await routes.POST("/api/v1/conversations/{conversation}/checkpoint", request))).checkpoint;
+    },
+
+    /** The proof that entry `seq` is in the log, or that the log only grew `since` a checkpoint. */
+    async prove(conversation: string, more: Schemas["ProofRequest"] & Abortable) {
+      const { signal, ...body } = more;
+      const request = { params: at(conversation), body, signal: signal ?? null };
+      return (await answer(await routes.POST("/api/v1/conversations/{conversation}/proof", request))).proof;
+    },
+
     /** Destroy a conversation and everything derived from it; `branches` also destroys the
      * conversations with copies of its messages. The certificate says what `survives`. */
     async erase(conversation: string, { branches, signal }: { branches?: boolean } & Abortable = {}) {

@@ -210,6 +210,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/conversations/{conversation}/checkpoint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make Checkpoint
+         * @description The log as it is now, as a signed note that shows any rewriting to those who keep it.
+         */
+        post: operations["make_checkpoint"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/{conversation}/proof": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Prove
+         * @description A proof for strangers: that an entry is in the log, or that the log only grew.
+         */
+        post: operations["prove"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/conversations/{conversation}/archive": {
         parameters: {
             query?: never;
@@ -1259,6 +1299,10 @@ export interface components {
             /** @description Model whose tokenizer counts. */
             model?: string | null;
         };
+        /** @description A log as it is now, as a signed note. */
+        Checkpoint: {
+            checkpoint: string;
+        };
         /** @description What a model should see of a conversation; send `messages` as they are. */
         Context: {
             conversation: string;
@@ -1903,6 +1947,17 @@ export interface components {
             proved: boolean;
             /** @description All messages in the order they were sent. */
             prompt: components["schemas"]["SentMessage"][];
+        };
+        /** @description A proof, for `firnline check-proof`. */
+        Proof: {
+            proof: string;
+        };
+        /** @description What to prove: an entry, or growth since a checkpoint. */
+        ProofRequest: {
+            /** @description The entry to prove. */
+            seq?: number | null;
+            /** @description An older checkpoint; the log only grew since. */
+            since?: string | null;
         };
         /** @description Which digests to rebuild. */
         RebuildRequest: {
@@ -2813,6 +2868,74 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Verified"];
+                };
+            };
+            /** @description A problem (RFC 9457). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_checkpoint: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                conversation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Checkpoint"];
+                };
+            };
+            /** @description A problem (RFC 9457). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    prove: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                conversation: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProofRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Proof"];
                 };
             };
             /** @description A problem (RFC 9457). */

@@ -459,6 +459,18 @@ class Client:
         found = await self._post(_at(conversation, "verify"), body, repeatable=True)
         return decode(Verification, found)
 
+    async def checkpoint(self, conversation: str) -> str:
+        """The log as it is now, as a signed note; if you keep it, a rewritten log shows."""
+        return str((await self._post(_at(conversation, "checkpoint")))["checkpoint"])
+
+    async def prove(self, conversation: str, seq: int) -> str:
+        """The proof that entry `seq` is in the log; ``firnline check-proof`` checks it."""
+        return str((await self._post(_at(conversation, "proof"), {"seq": seq}))["proof"])
+
+    async def prove_growth(self, conversation: str, older: str) -> str:
+        """The proof that the log continues the checkpoint `older`."""
+        return str((await self._post(_at(conversation, "proof"), {"since": older}))["proof"])
+
     async def archive(self, conversation: str, *, keep: int = 1_000) -> Archived:
         """Compress all but the newest `keep` entries."""
         return decode(Archived, await self._post(_at(conversation, "archive"), {"keep": keep}))

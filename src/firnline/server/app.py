@@ -139,6 +139,7 @@ def _options(settings: Settings) -> MemoryOptions:
         "background": settings.background,
         "worker": settings.worker,
         "windows": settings.windows,
+        "signer": settings.signing_key.get_secret_value() if settings.signing_key else None,
     }
     if settings.strategy is not None:
         options["strategy"] = strategy_named(settings.strategy)

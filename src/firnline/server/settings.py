@@ -94,6 +94,9 @@ class Settings(BaseSettings):
         ge=limits.RECALL_TOKENS_MIN,
         description="largest result of such a tool, in tokens; default: as the window allows",
     )
+    signing_key: SecretStr | None = Field(
+        None, description="signs checkpoints: the text of a key of `firnline signing-key`"
+    )
     strategy: str | None = Field(None, description="how contexts are planned; default: layered")
     embedder: str = Field("auto", description="embedder for search by meaning; none: words only")
     background: bool = Field(

@@ -34,6 +34,7 @@ from firnline.server.rest.requests import (
     Cursor,
     Limit,
     Name,
+    ProofRequest,
     VerifyRequest,
 )
 from firnline.strategies import strategy as strategy_named
@@ -116,6 +117,21 @@ async def verify_conversation(
     result = await memory.verify(conversation, anchor=body.anchor if body else None)
     listed = [str(problem) for problem in result.problems]
     return json_response({**responses.plain(result), "ok": result.ok, "problems": listed})
+
+
+@routes.post(f"{CONVERSATION}/checkpoint", response_model=schemas.Checkpoint, responses=MISSING)
+async def make_checkpoint(memory: Reading, conversation: Conversation) -> Response:
+    """The log as it is now, as a signed note that shows any rewriting to those who keep it."""
+    return json_response({"checkpoint": await memory.checkpoint(conversation)})
+
+
+@routes.post(f"{CONVERSATION}/proof", response_model=schemas.Proof, responses=problems(404, 415))
+async def prove(memory: Reading, conversation: Conversation, body: ProofRequest) -> Response:
+    """A proof for strangers: that an entry is in the log, or that the log only grew."""
+    if body.since is not None:
+        return json_response({"proof": await memory.prove_growth(conversation, body.since)})
+    await require_head(memory, conversation)
+    return json_response({"proof": await memory.prove(conversation, body.seq or 0)})
 
 
 @routes.post(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from fastapi import Header, Query
 from pydantic import (
@@ -16,6 +16,7 @@ from pydantic import (
     Tag,
     WithJsonSchema,
     WrapValidator,
+    model_validator,
 )
 
 from firnline.language.dates import DATE_CHARS_MAX
@@ -286,6 +287,23 @@ class VerifyRequest(RequestBody):
     anchor: str | None = Field(
         None, max_length=200, description="A hash recorded earlier; it must be in the chain."
     )
+
+
+class ProofRequest(RequestBody):
+    """What to prove: an entry, or growth since a checkpoint."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"seq": 0}]})
+
+    seq: Seq | None = Field(None, description="The entry to prove.")
+    since: str | None = Field(
+        None, max_length=10_000, description="An older checkpoint; the log only grew since."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.seq is None) == (self.since is None):
+            raise ValueError("expected either seq or since")
+        return self
 
 
 class ArchiveRequest(RequestBody):

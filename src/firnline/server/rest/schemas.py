@@ -183,6 +183,8 @@ Verified: Final = model_of(
     ok=bool,
     problems=list[str],
 )
+Checkpoint: Final = _model("Checkpoint", "A log as it is now, as a signed note.", checkpoint=str)
+Proof: Final = _model("Proof", "A proof, for `firnline check-proof`.", proof=str)
 Archived: Final = model_of(log.Archived, doc="What was moved to compressed segments.")
 Restored: Final = _model("Restored", "What was restored.", entries=int)
 Erased: Final = model_of(
