@@ -2,11 +2,13 @@
 
 import json
 import re
-import sqlite3
+import subprocess
+import sys
 
 import pytest
 from playwright.sync_api import expect
 
+from firnline.log.proof_check import check_proof, parse_note
 from support import foreign_exports
 from support.page_site import apart, come_back, is_shown, unfold_panel
 
@@ -34,6 +36,20 @@ def test_everything_is_verified_and_the_proof_is_shown(site, page, shot):
     expect(proof.get_by_role("alert")).to_contain_text("all 43 messages")
 
 
+def test_proofs_for_others_are_saved(site, page):
+    panel = box(site.panel(page, "manage"), "Proof")
+    with page.expect_download() as download:
+        panel.get_by_role("button", name="Save a checkpoint").click()
+    noted = parse_note(download.value.path().read_text())
+    proof = panel.get_by_role("button", name="Prove it")
+    expect(proof).to_be_disabled()
+    panel.get_by_label("Entry").fill("8")
+    with page.expect_download() as download:
+        proof.click()
+    checked = check_proof(download.value.path().read_text(), known=noted)
+    assert (checked.seq, download.value.suggested_filename) == (8, "ticket-42-8.proof.json")
+
+
 def test_what_is_no_hash_is_no_alarm(site, page):
     panel = site.panel(page, "manage")
     proof = box(panel, "Proof")
@@ -53,9 +69,12 @@ def test_what_is_no_hash_is_no_alarm(site, page):
 
 def test_damage_is_reported(site, page, tmp_path):
     panel = site.panel(page, "manage")
-    with sqlite3.connect(tmp_path / "page.db") as database:
-        database.execute("UPDATE entry SET tokens = tokens + 1 WHERE id & 4294967295 = 5")
-    database.close()
+    # By another process: in this one, closing the file would take the server's locks with it.
+    change = "UPDATE entry SET tokens = tokens + 1 WHERE id & 4294967295 = 5"
+    code = (
+        f"import sqlite3 as s; d = s.connect({str(tmp_path / 'page.db')!r}, isolation_level=None)"
+    )
+    subprocess.run([sys.executable, "-c", f"{code}; d.execute({change!r})"], check=True)
     box(panel, "Proof").get_by_role("button", name="Verify everything").click()
     alert = box(panel, "Proof").get_by_role("alert")
     expect(alert).to_contain_text("Stored data has changed")

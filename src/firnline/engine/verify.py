@@ -34,6 +34,9 @@ async def verify_conversation(
     audit = Audit(key, anchor)
     try:
         audit.checkpoint = await last_checkpoint(store, key, head)
+    except StoreCorrupt as error:
+        audit.problems.append(LogProblem(str(error)))
+    try:
         await _walk(store, audit, head, progress)
     except UnknownConversation as error:
         raise UnknownConversation(

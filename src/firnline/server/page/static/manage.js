@@ -29,7 +29,20 @@ function Proof({ result, anchor }) {
     ${navigator.clipboard && html`<${Act} class="small" run=${() => navigator.clipboard.writeText(result.head)} done="Copied.">Copy<//>`}</div>`;
 }
 
-function Verify({ name }) {
+/** A file with a proof, for those who have nothing but it and the verifier. */
+function ForOthers({ name, head }) {
+  const [seq, set] = useState('');
+  const file = (text, what) => save(`${name}-${what}`, text, 'text/plain');
+  const checkpoint = async () => file((await post(at(name, '/checkpoint'))).checkpoint, `${head.entries}.checkpoint`);
+  const prove = async () => file((await post(at(name, '/proof'), { seq: Number(seq) })).proof, `${seq}.proof.json`);
+  return html`<h4>For others</h4>
+    <p class="meta">A checkpoint that another person keeps shows whether the log was rewritten since. A proof shows that a message is in the log; it is checked without this server.</p>
+    <div class="row"><${Act} run=${checkpoint} done="The checkpoint is saved. Give it to another person.">Save a checkpoint<//></div>
+    <${FormRow}><label class="inline">Entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => set(e.target.value)} /></label>
+      <${Act} type="submit" run=${prove} disabled=${!/^\d+$/.test(seq) || Number(seq) > head.seq} done="The proof is saved. Check it with: firnline check-proof FILE">Prove it<//><//>`;
+}
+
+function Verify({ name, head }) {
   const [anchor, set] = useState('');
   const [result, setResult] = useState(null);
   const noted = anchor.trim().toLowerCase().replace(/^(?=[0-9a-f]{64}$)/, 'sha256:');
@@ -41,6 +54,7 @@ function Verify({ name }) {
     ${wrong && html`<p class="note" role="status">This is not a hash: it must be <code>sha256:</code> and 64 hexadecimal digits. You can also verify without one.</p>`}
     <div class="row"><${Act} class="strong" run=${run} disabled=${wrong}>Verify everything<//></div>
     ${result && html`<${Proof} result=${result} anchor=${result.noted} />`}
+    ${head.entries > 0 && html`<${ForOthers} name=${name} head=${head} />`}
   <//>`;
 }
 
@@ -205,7 +219,7 @@ function Erase({ name, head, changed }) {
 
 export function Manage({ name, head, show, changed }) {
   return html`<div class="stack boxes">
-    <${Verify} name=${name} />
+    <${Verify} name=${name} head=${head} />
     <${Strategy} key=${JSON.stringify(head.strategy)} name=${name} head=${head} changed=${changed} />
     <${Belongs} key=${`${head.project}${JSON.stringify(head.metadata)}`} name=${name} head=${head} changed=${changed} />
     <${Pins} name=${name} head=${head} show=${show} changed=${changed} />
