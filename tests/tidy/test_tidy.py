@@ -20,6 +20,7 @@ LONGER = {  # module: why it may be longer
     "log/message.py": (510, "a message and its canonical form, best read together"),
     "client/verbs.py": (720, "the same verbs over HTTP, a few lines each"),
     "protocols.py": (700, "the contracts are prose"),
+    "server/rest/requests.py": (540, "every body and parameter of the API, a few lines each"),
     "store/ram.py": (800, "every promise of the protocol, to be read beside it"),
     "store/sqlite/store.py": (700, "every method of the protocol, a few lines each"),
     "store/postgres/store.py": (590, "the same methods, over transactions"),
