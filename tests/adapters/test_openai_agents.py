@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from firnline import Budget, Memory, Message
 from firnline.adapters.openai_agents import FirnlineSession
-from firnline.adapters.openai_items import items_of, messages_of, plain_calls
+from firnline.log.openai_items import items_of, messages_of, plain_calls
 from firnline.log.tokens import counter
 
 set_tracing_disabled(True)

@@ -58,7 +58,7 @@ def model():
 async def draft_of(url, *texts, clock=utc_now):
     """A draft of a server on another machine, which then does nothing, and its memory."""
     async with another_server(url, clock) as (server, memory):
-        server._owner = "elsewhere:1:0"
+        server.owner = "elsewhere:1:0"
         (question,) = await memory.append("c", Message.user("tell me"))
         draft = server.begin(memory, "c", question.seq, question.hash)
         for text in texts:

@@ -17,7 +17,7 @@ from jiter import from_json
 
 from firnline.errors import ModelError
 from firnline.server.proxy import limits
-from firnline.server.proxy.check import JsonPrefix
+from firnline.server.proxy.json_prefix import JsonPrefix
 from support.endpoint import Endpoint
 from support.live_server import running
 

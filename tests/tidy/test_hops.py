@@ -105,8 +105,8 @@ WALKS = {  # the hops of each call in the order of their first run
         ),
         ("server.auth.AuthMiddleware.__call__", "checks key, scopes, size and rate"),
         ("server.tenants.Tenants.memory", "opens the tenant's memory"),
-        ("server.proxy.routes.answer_request", "calls the steps below, one after the other"),
         ("server.proxy.request.parse_request", "reads the body and the conversation's name"),
+        ("server.proxy.routes.answer_request", "calls the steps below, one after the other"),
         (
             "server.proxy.locate.locate_conversation",
             "finds where the history that was sent continues the log",

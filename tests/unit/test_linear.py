@@ -27,7 +27,7 @@ from firnline.models.events import read_events
 from firnline.server.bodies import json_pieces
 from firnline.server.proxy.align import overlap
 from firnline.server.proxy.blocks import BlockReader
-from firnline.server.proxy.check import JsonPrefix
+from firnline.server.proxy.json_prefix import JsonPrefix
 from firnline.server.proxy.request import find_conversation_name
 
 SECONDS = 4

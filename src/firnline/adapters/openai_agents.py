@@ -10,9 +10,9 @@ import secrets
 from typing import Any, Final, cast
 
 from firnline.adapters import missing_extra
-from firnline.adapters.openai_items import items_of, messages_of, plain_calls
 from firnline.context.budget import BudgetLike
 from firnline.log.entry import live
+from firnline.log.openai_items import items_of, messages_of, plain_calls
 from firnline.memory import Memory
 
 try:

@@ -34,7 +34,13 @@ def placeholder_text(part: Mapping[str, Any]) -> str:
 
 
 def openai_parts(block: Block) -> Iterator[Block]:
-    """An image or a document of Anthropic's as parts of OpenAI's; any other part as it is."""
+    """An image or a document of Anthropic's or of the Responses API as parts of OpenAI's chat.
+
+    Any other part as it is.
+    """
+    if block.get("type") in _CHAT_PARTS:
+        yield _CHAT_PARTS[block["type"]](block)
+        return
     source = block.get("source")
     if block.get("type") not in ("image", "document") or not isinstance(source, dict):
         yield block
@@ -54,6 +60,44 @@ def openai_parts(block: Block) -> Iterator[Block]:
             yield from openai_parts(inner)
     else:
         yield _text(json_text(block))
+
+
+def _chat_image(part: Block) -> Block:
+    url = part.get("image_url")
+    if not isinstance(url, str):
+        return _text(f"[image: {part.get('file_id') or 'not available'}]")
+    detail = {"detail": part["detail"]} if part.get("detail") else {}
+    return {"type": "image_url", "image_url": {"url": url, **detail}}
+
+
+def _chat_file(part: Block) -> Block:
+    names = ("file_id", "file_data", "filename")
+    file = {name: part[name] for name in names if part.get(name)}
+    if "file_id" in file or "file_data" in file:
+        return {"type": "file", "file": file}
+    return _text(f"[file: {part.get('file_url') or part.get('filename') or ''}]")
+
+
+_CHAT_PARTS: Final = {"input_image": _chat_image, "input_file": _chat_file}
+
+
+def response_parts(block: Block) -> Iterator[Block]:
+    """A part of a user's message, of any provider, as parts of the Responses API."""
+    if str(block.get("type")).startswith("input_"):
+        yield block
+        return
+    for part in openai_parts(block):
+        inner = part.get(str(part.get("type")))
+        if part.get("type") == "text":
+            yield {"type": "input_text", "text": str(part.get("text") or "")}
+        elif part.get("type") == "image_url" and isinstance(inner, Mapping):
+            detail = {"detail": inner["detail"]} if inner.get("detail") else {}
+            yield {"type": "input_image", "image_url": inner.get("url"), **detail}
+        elif part.get("type") == "file" and isinstance(inner, Mapping):
+            note = placeholder_text(part)
+            yield {"type": "input_text", "text": note} if note else {"type": "input_file", **inner}
+        else:
+            yield {"type": "input_text", "text": json_text(part)}
 
 
 def json_text(fields: Block) -> str:

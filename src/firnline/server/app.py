@@ -24,6 +24,7 @@ from firnline.server.drafts import Drafts
 from firnline.server.keys import NO_TENANT, Keys
 from firnline.server.metrics import Metrics
 from firnline.server.middleware import RequestMiddleware, join_observers, open_tracer
+from firnline.server.proxy import conversation_routes, response_routes
 from firnline.server.proxy import routes as proxy
 from firnline.server.proxy.upstream import Upstream
 from firnline.server.rate_limit import RateLimiter
@@ -52,7 +53,15 @@ safely.
 # FastAPI analyzes routes at the first request, which takes a tenth of a second: share them between
 # all applications of a process. They are matched in order, so the most frequent ones are first.
 _ROUTES: Final = APIRouter()
-for _router in (proxy.router, rest.router, health.router, proxy.passthrough, page.router):
+for _router in (
+    proxy.router,
+    response_routes.router,
+    rest.router,
+    conversation_routes.router,
+    health.router,
+    proxy.passthrough,
+    page.router,
+):
     _ROUTES.include_router(_router)
 
 

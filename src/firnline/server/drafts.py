@@ -184,7 +184,7 @@ class Drafts:
 
     def __init__(self, memory: Memory, memory_of: Callable[[str], Awaitable[Memory]]) -> None:
         self._memory, self._memory_of = memory, memory_of
-        self._owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._live: dict[str, AnswerDraft] = {}
         self._seen: dict[str, _Sighting] = {}
         self._task: asyncio.Task[None] | None = None
@@ -219,7 +219,7 @@ class Drafts:
         `known` is the hash of the question's entry.
         """
         ref, chosen = QuestionRef(question, known), draft_id or new_id()
-        draft = AnswerDraft(memory, conversation, ref, self._owner, self._ended, chosen)
+        draft = AnswerDraft(memory, conversation, ref, self.owner, self._ended, chosen)
         self._live[draft.id] = draft
         return draft
 
@@ -253,7 +253,7 @@ class Drafts:
 
     def _is_abandoned(self, cards: Sequence[Card]) -> bool:
         """Whether its process has ended, or has not renewed it since we saw it first."""
-        if self._is_dead(str(_header(cards).get("owner", ""))):
+        if self.is_dead(str(_header(cards).get("owner", ""))):
             return True
         draft_id, now = _id(cards[0]), time.monotonic()
         renewed = next((card.updated_at for card in cards if card.name.endswith(_HEADER)), None)
@@ -262,13 +262,13 @@ class Drafts:
             known = self._seen[draft_id] = _Sighting(renewed, now)
         return now - known.since > _STALE.total_seconds()
 
-    def _is_dead(self, owner: str) -> bool:
+    def is_dead(self, owner: str) -> bool:
         """Whether a process of this machine has ended; unknown (False) for other machines."""
         host, _, rest = owner.rpartition(":")[0].rpartition(":")
-        if host != self._owner.split(":")[0] or not rest.isdecimal():
+        if host != self.owner.split(":")[0] or not rest.isdecimal():
             return False
         if int(rest) == os.getpid():
-            return owner != self._owner
+            return owner != self.owner
         try:
             os.kill(int(rest), 0)
         except ProcessLookupError:

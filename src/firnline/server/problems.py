@@ -46,8 +46,16 @@ def as_openai(error: FirnlineError) -> JSONResponse:
     """The error in OpenAI's format."""
     code = error.context.get("code") or error.code
     status = HTTPStatus.BAD_REQUEST if code == "context_length_exceeded" else error.status
-    inner = {"message": str(error), "type": _openai_type(status), "param": None, "code": code}
-    return JSONResponse({"error": inner}, status, headers_of(error))
+    body = openai_body(status, str(error), code, error.context.get("param"))
+    return JSONResponse(body, status, headers_of(error))
+
+
+def openai_body(
+    status: int, message: str, code: str | None, param: str | None = None
+) -> dict[str, Any]:
+    """An error body in OpenAI's format."""
+    inner = {"message": message, "type": _openai_type(status), "param": param, "code": code}
+    return {"error": inner}
 
 
 def as_anthropic(error: FirnlineError) -> JSONResponse:
@@ -83,13 +91,16 @@ def headers_of(error: FirnlineError) -> dict[str, str]:
 
 def error_response(error: FirnlineError, path: str) -> Response:
     """The error in the format that the path calls for."""
-    if "/v1/messages" in path:
+    if "/v1/messages" in path or path.endswith(_ANTHROPIC):
         return as_anthropic(error)
-    if path.startswith(("/v1/", "/c/")):
+    if path.startswith(("/v1/", "/c/", *_OPENAI)):
         return as_openai(error)
     return as_problem(error, path)
 
 
+_ANTHROPIC: Final = ("/messages", "/messages/count_tokens")
+_OPENAI: Final = ("/chat/", "/responses", "/conversations", "/models", "/embeddings")
+"""How paths begin for clients whose base URL lacks ``/v1``."""
 _NOT_FOUND: Final = "not found: there is no such path; see /openapi.json"
 
 

@@ -81,6 +81,10 @@ class Streams:
             self._named[listener.task] = name
         return listener
 
+    def is_running(self, name: Hashable) -> bool:
+        """Whether a stream with this name is running."""
+        return name in self._named.values()
+
     async def stop(self, name: Hashable) -> int:
         """Stop the streams with this name; their text so far is stored. Returns how many."""
         found = [task for task, known in self._named.items() if known == name]
@@ -172,6 +176,10 @@ class StreamListener(Generic[T]):
         """There are no more items."""
         self._ended, self._error = True, self._error or error
         self._news.set()
+
+    def detach(self) -> None:
+        """No client waits for the items; the answer is read to its end."""
+        self._gone = True
 
     def _leave(self) -> None:
         """The client is gone; keep reading the answer for a while."""

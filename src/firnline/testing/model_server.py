@@ -1,7 +1,8 @@
 """A local HTTP server with the OpenAI and Anthropic APIs, which can inject faults.
 
-It has chat completions, embeddings, and messages. A request that breaks a provider's rules fails
-as it does there. For tests of code that calls a model, over real sockets and without a model::
+It has chat completions, responses, embeddings, and messages. A request that breaks a provider's
+rules fails as it does there. For tests of code that calls a model, over real sockets and without
+a model::
 
     with ModelServer() as server:                     # or: async with
         model = open_model("test", url=server.url)
@@ -31,7 +32,7 @@ from itertools import cycle
 from typing import Any, Self
 
 from firnline.errors import InputError
-from firnline.testing import claude
+from firnline.testing import claude, responses
 from firnline.testing.embeddings import EMBEDDING_FAULTS, embeddings_answer, embeddings_complaint
 from firnline.testing.listener import Listener, held
 from firnline.testing.replies import (
@@ -58,6 +59,7 @@ class ModelServer:
     lower case), `paths` their paths. Set `answer` to a function of the request to customize the
     answers, and `list_models` to a function that returns the status and the JSON of the list of
     models. `formats` are the accepted response formats, `window_tokens` is the longest prompt.
+    Set `responses` to False for an endpoint without the Responses API.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class ModelServer:
         self.formats = tuple(formats)
         self.pause = pause
         self.retry_after = retry_after
+        self.responses = True
         self._port = port
         self._random = random.Random(seed)
         self._said: deque[Answer] = deque()
@@ -234,9 +237,14 @@ class _ModelHandler(BaseHTTPRequestHandler):
             "/v1/embeddings": self._embeddings,
             claude.PATH: self._messages,
         }
+        if owner.responses:
+            answers[responses.PATH] = self._responses
         answer = answers.get(self.path.partition("?")[0].rstrip("/"))
         if answer is None or not isinstance(request, dict):
             self._error(400 if request is None else 404, f"not a request to {self.path}")
+            return
+        if self._is_responses and not request:  # a probe
+            self._error(400, "Missing required parameter: 'model'.")
             return
         names = {name.lower(): value for name, value in self.headers.items()}
         fault = owner.receive(request, names, self.path)
@@ -259,6 +267,20 @@ class _ModelHandler(BaseHTTPRequestHandler):
             owner.wait(owner.pause)
         if request.get("stream"):
             return self._stream([*claude.events_of(answer)], fault)
+        return self._send(200, json.dumps(answer).encode(), "application/json", fault)
+
+    def _responses(self, request: Request, fault: str | None) -> None:
+        owner = self.server.owner
+        if (reason := responses.complaint(request, owner.window_tokens)) is not None:
+            too_long = reason.startswith("maximum context length")
+            return self._error(400, reason, "context_length_exceeded" if too_long else "invalid")
+        composed = owner.compose(request, fault, responses.as_chat(request))
+        message, why = spoiled(to_message(composed), fault)
+        answer = responses.answer_of(request, message, why, len(owner.requests))
+        if fault == "slow":
+            owner.wait(owner.pause)
+        if request.get("stream"):
+            return self._stream([*responses.events_of(answer)], fault)
         return self._send(200, json.dumps(answer).encode(), "application/json", fault)
 
     def _embeddings(self, request: Request, fault: str | None) -> None:
@@ -307,7 +329,8 @@ class _ModelHandler(BaseHTTPRequestHandler):
         elif fault is not None and is_status(fault):
             self._error(int(fault), f"status {fault} on demand", "on_demand")
         elif fault is not None and fault in BODIES:
-            body = (claude.BODIES if self._is_anthropic else BODIES)[fault]
+            bodies = responses.BODIES if self._is_responses else BODIES
+            body = (claude.BODIES if self._is_anthropic else bodies)[fault]
             if request.get("stream"):
                 named = b"event: error\n" if self._is_anthropic else b""
                 self._stream([named + b"data: " + body + b"\n\n"], None)
@@ -320,6 +343,10 @@ class _ModelHandler(BaseHTTPRequestHandler):
     @property
     def _is_anthropic(self) -> bool:
         return self.path.startswith(claude.PATH)
+
+    @property
+    def _is_responses(self) -> bool:
+        return self.path.startswith(responses.PATH)
 
     def _error(self, status: int, message: str, code: str = "invalid_request_error") -> None:
         if self._is_anthropic:

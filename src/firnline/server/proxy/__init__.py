@@ -1,6 +1,6 @@
 """The proxy: an OpenAI or Anthropic client pointed at Firnline gets unlimited memory.
 
-One request, step by step, in `routes.answer_request`::
+One request, step by step, parsed and then answered in `routes.answer_request`::
 
     parse_request           request          what the client sent, and the conversation it names
     locate_conversation     locate, align    where its history is in the log; stores new messages
@@ -11,6 +11,8 @@ One request, step by step, in `routes.answer_request`::
 
 Each step takes the request and the value of the step before it, and returns a new value. What
 differs between protocols is a `Dialect`: `openai`, `anthropic`, and `translate` for an Anthropic
-client with an OpenAI endpoint. `ownership` has what an anonymous request may see, `check` what an
-answer must look like. Numeric limits are in `limits`.
+client with an OpenAI endpoint. The Responses API has a dialect for each kind of endpoint, made for
+each request: `responses` for its own, `response_answers` for the others; `response_request` reads
+the request, and `response_places` knows which entries an id leads to. `ownership` has what an
+anonymous request may see, `check` what an answer must look like. Numeric limits are in `limits`.
 """

@@ -15,6 +15,7 @@ from typing import Any, Final
 from firnline.context.tools import Tool
 from firnline.errors import BudgetError, FirnlineError, InputError, ModelError
 from firnline.log.message import Message
+from firnline.log.openai_items import portable
 from firnline.log.text import clean_text
 from firnline.log.threads import run_by_size
 from firnline.log.wire import anthropic_blocks, anthropic_turns, dump_anthropic, load_anthropic
@@ -78,7 +79,7 @@ class AnthropicDialect(Dialect):
 
     def put_messages(self, body: Body, messages: Sequence[Message]) -> Body:
         """The log has the cache marks of every turn; as many are sent as the client sends now."""
-        dumped = dump_anthropic(messages)
+        dumped = dump_anthropic(map(portable, messages))
         rest = {key: value for key, value in body.items() if key != "system"}
         system = {"system": dumped["system"]} if dumped["system"] else {}
         elsewhere = count_marks({**rest, **system, "messages": []})

@@ -7,15 +7,13 @@ out, such as the index of the only choice, is filled in. All else is a `ModelErr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from firnline.errors import InputError, ModelError
-from firnline.log import limits
 from firnline.log.message import encode_json
-from firnline.log.regex import regex
 from firnline.log.wire import load_json
+from firnline.server.proxy.json_prefix import JsonPrefix, malformed
 
 Fields: TypeAlias = dict[str, Any]
 Types: TypeAlias = Mapping[str, type | tuple[type, ...]]
@@ -54,11 +52,6 @@ _DELTAS: Final = {
 }
 """The field of each delta that has a text."""
 _ENDING: Final[Types] = {"stop_reason": str, "stop_sequence": str, "stop_details": dict}
-
-
-def malformed(what: str) -> ModelError:
-    """The error for an answer that is none."""
-    return ModelError(f"the upstream answer is malformed: {what}", code="malformed")
 
 
 def load_object(data: str | bytes) -> Fields:
@@ -305,80 +298,97 @@ class EventChecker:
             self._inputs[index].add(delta["partial_json"])
 
 
-_SPACE: Final = r"[ \t\n\r]*"
-_NUMBER: Final = r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?=[ \t\n\r,\]}])"
-_VALUE: Final = rf'[{{["]|true|false|null|{_NUMBER}'
-_PAIR: Final = r"[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_CODE: Final = rf"[0-9a-cA-CefEF][0-9a-fA-F]{{3}}|[dD][0-7][0-9a-fA-F]{{2}}|{_PAIR}"
-_STRING: Final = rf'[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u(?:{_CODE}))|"'
-_TOKENS: Final[Mapping[str, re.Pattern[str]]] = {
-    "object": regex(rf"{_SPACE}(\{{)"),
-    "value": regex(rf"{_SPACE}({_VALUE})"),
-    "value or end": regex(rf"{_SPACE}({_VALUE}|\])"),
-    "key": regex(rf'{_SPACE}(")'),
-    "key or end": regex(rf'{_SPACE}(["}}])'),
-    "colon": regex(rf"{_SPACE}(:)"),
-    "more": regex(rf"{_SPACE}([,}}\]])"),
-    "string": regex(f"({_STRING})"),
-    "key's string": regex(f"({_STRING})"),
-    "nothing": regex(r"(?!)"),
+# -- answers of the Responses API -------------------------------------------------------------
+
+_RESPONSE: Final[Types] = {
+    **_ANSWER,
+    "status": str,
+    "output": list,
+    "error": dict,
+    "incomplete_details": dict,
 }
-"""What may come next, by what is expected."""
-_CUT_VALUE: Final = regex(
-    rf"{_SPACE}(?:-?(?:(?:0|[1-9]\d*)(?:\.\d*)?(?:(?<=\d)[eE][+-]?\d*)?)?"
-    r"|t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?)"
-)
-_CUT_STRING: Final = regex(
-    r"\\(?:u[0-9a-fA-F]{0,3}|u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?)?"
-)
-_CUT: Final = {
-    "object": regex(r"(?!)"),  # Anthropic's SDK fails if there is only space
-    **dict.fromkeys(("value", "value or end"), _CUT_VALUE),
-    **dict.fromkeys(("string", "key's string"), _CUT_STRING),
+_ITEM: Final[Types] = {
+    "id": str,
+    "role": str,
+    "call_id": str,
+    "name": str,
+    "arguments": str,
+    "input": str,
+    "summary": list,
 }
-_BLANK: Final = regex(_SPACE)
-_KEEPS_BLANK: Final = frozenset({"object", "string", "key's string"})
-"""In strings, spaces are text; before the object, they are not accepted."""
-_AFTER: Final = {"{": "key or end", "[": "value or end", ":": "value"}
-_OPENING: Final = {"}": "{", "]": "["}
+_ITEM_NEEDS: Final = {
+    "message": ("content",),
+    "function_call": ("call_id", "name", "arguments"),
+    "custom_tool_call": ("call_id", "name", "input"),
+}
+"""Fields without which an item is none, by its type."""
 
 
-class JsonPrefix:
-    """Checks that text is the beginning of one JSON object, piece by piece; each is read once."""
+_EVENT: Final[Types] = {"delta": (str, dict), "item": dict, "part": dict, "item_id": str}
+
+
+def read_response(body: bytes) -> Fields:
+    """A complete answer of the Responses API."""
+    return check_response(load_object(body))
+
+
+def check_response(data: Fields) -> Fields:
+    """A response, complete or not; its output is filled in."""
+    _check(data, "response", _RESPONSE)
+    _check_usage(data.get("usage"))
+    for item in _filled(data, "output", []):
+        _check_item(item)
+    return data
+
+
+def _check_item(item: object) -> Fields:
+    fields = _check(item, "item", _ITEM)
+    kind = fields.get("type")
+    if not isinstance(kind, str):
+        raise malformed("an item has no type")
+    for name in _ITEM_NEEDS.get(kind, ()):
+        if fields.get(name) is None:
+            raise malformed(f"a {kind} has no {name}")
+    content = fields.get("content")
+    if kind == "message" and not isinstance(content, str | list):
+        raise malformed("the content of a message is neither text nor a list")
+    for part in content if isinstance(content, list) else ():
+        _check(part, "part", {"type": str, "text": str, "refusal": str})
+    if kind == "message":
+        _filled(fields, "role", "assistant")
+    return fields
+
+
+class ResponseChecker:
+    """Checks the events of one answer of the Responses API."""
 
     def __init__(self) -> None:
-        self._stack: list[str] = []
-        self._wanted, self._rest = "object", ""
+        self._begun = False
 
-    def add(self, text: str) -> None:
-        """Read more; `ModelError` if no JSON object begins like this."""
-        text, at = self._rest + text, 0
-        while part := _TOKENS[self._wanted].match(text, at):
-            at = part.end()
-            self._read(part[1])
-        if self._wanted not in _KEEPS_BLANK and (blank := _BLANK.match(text, at)):
-            at = blank.end()  # or each piece would read all spaces before it again
-        self._rest = text[at:]
-        if len(self._rest) > limits.INTEGER_DIGITS_MAX:
-            raise malformed("the input of a call has a number that is too long")
-        if self._rest and not _CUT.get(self._wanted, _BLANK).fullmatch(self._rest):
-            raise malformed("the input of a call is not JSON")
+    def read(self, data: str) -> Fields:
+        """The event; a response that was not streamed has the type ``response``."""
+        event = load_object(data)
+        if event.get("object") == "response":
+            return {**check_response(event), "type": "response"}
+        if event.get("error") and "type" not in event:
+            event["type"] = "error"
+        kind = event.get("type")
+        if not isinstance(kind, str) or "\n" in kind or "\r" in kind:
+            raise malformed("an event has no type")
+        if kind not in ("error", "response.failed"):
+            self._check_order(event, kind)
+            _check(event, kind, _EVENT)
+            if event.get("output_index") is not None:
+                _check_number(event["output_index"], f"{kind}.output_index")
+            if kind.startswith("response.output_item."):
+                _check_item(event.get("item"))
+        return event
 
-    def _read(self, part: str) -> None:
-        """What is expected behind a part."""
-        if self._wanted in ("string", "key's string"):
-            if part == '"':
-                self._wanted = "colon" if self._wanted == "key's string" else "more"
-        elif part == '"':
-            self._wanted = "key's string" if self._wanted.startswith("key") else "string"
-        elif part == ",":
-            self._wanted = "key" if self._stack[-1] == "{" else "value"
-        elif part in _OPENING:
-            if self._stack.pop() != _OPENING[part]:
-                raise malformed("the input of a call is not JSON")
-            self._wanted = "more" if self._stack else "nothing"
-        else:
-            self._wanted = _AFTER.get(part, "more")
-            self._stack += [part] if part in "{[" else []
-            if len(self._stack) > limits.JSON_DEPTH_MAX:
-                raise malformed("the input of a call is nested too deep")
+    def _check_order(self, event: Fields, kind: str) -> None:
+        if event.get("response") is not None:
+            check_response(event["response"])
+            self._begun = True
+        elif not self._begun:
+            raise malformed(f"{kind} comes before response.created")
+        elif kind.startswith("response.") and kind.count(".") == 1:
+            raise malformed(f"{kind} has no response")

@@ -25,6 +25,7 @@ from starlette.responses import Response
 
 from firnline.context.tools import Tool, answer
 from firnline.errors import BudgetError, FirnlineError, ModelError, TooFast
+from firnline.log.entry import Card, Entry
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size
 from firnline.log.tokens import TokenCounter
@@ -77,6 +78,36 @@ class UpstreamAnswer:
         return metadata
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """Where a request belongs in the log.
+
+    `question` is the last entry of its history, `hash` that entry's hash if it was stored just now,
+    `next_seq` where the log continues. `answer` is the stored answer, if this request repeats one
+    that was answered. `hashes` are those of the history's prefixes, the longest last; `key` is the
+    client's own key for the request.
+
+    `anonymous` if the request names neither a conversation nor a user. Then someone else may have
+    sent the same history, so nothing may come from memory that this request has not sent itself.
+
+    `first` is the first entry that the request added, if it added any. In a thread (`is_thread`),
+    what the application said in earlier requests is valid still.
+    """
+
+    conversation: str
+    source: str
+    named: bool
+    hashes: tuple[str, ...]
+    anonymous: bool = False
+    key: str = ""
+    question: int = -1
+    hash: str = ""
+    next_seq: int = 0
+    answer: Entry | None = None
+    first: int = -1
+    is_thread: bool = False
+
+
 StreamEvent: TypeAlias = tuple[str, str]
 """The text that an event adds to the answer, and the event as the client gets it."""
 AnswerStream: TypeAlias = AsyncGenerator[StreamEvent | UpstreamAnswer, None]
@@ -86,7 +117,7 @@ AnswerStream: TypeAlias = AsyncGenerator[StreamEvent | UpstreamAnswer, None]
 class Dialect(ABC):
     """One protocol: requests go to `path`, `put_messages` may add `margin_tokens` to them."""
 
-    path: ClassVar[str]
+    path: str
     margin_tokens: ClassVar[int] = 0
     forwards_query: ClassVar[bool] = False
 
@@ -126,6 +157,20 @@ class Dialect(ABC):
 
     # -- answers ------------------------------------------------------------------------------
 
+    @property
+    def background_body(self) -> Body | None:
+        """What the client gets at once, if it does not wait for the answer."""
+        return None
+
+    @property
+    def stream_name(self) -> str | None:
+        """The name by which the stream of the answer can be stopped."""
+        return None
+
+    def headers(self) -> dict[str, str]:
+        """Response headers about the request."""
+        return {}
+
     @abstractmethod
     async def read_answer(
         self, rounds: UpstreamRounds, reply: Reply
@@ -139,6 +184,20 @@ class Dialect(ABC):
     @abstractmethod
     def load_answer(self, answer: UpstreamAnswer) -> Message:
         """The answer as a message."""
+
+    def start_cards(self, tenant: str, location: Location) -> list[Card]:  # noqa: ARG002
+        """What is kept next to the log of a request that is stored at `location`."""
+        return []
+
+    def answer_cards(
+        self,
+        tenant: str,  # noqa: ARG002
+        location: Location,  # noqa: ARG002
+        answer: UpstreamAnswer,  # noqa: ARG002
+        entry: Entry,  # noqa: ARG002
+    ) -> list[Card]:
+        """What is kept next to the log of an answer that is stored as `entry`."""
+        return []
 
     def rejection(self, status: int, body: bytes, headers: Mapping[str, str]) -> Response:
         """The response for an error of the endpoint."""

@@ -30,11 +30,11 @@ from firnline.server.drafts import INTERRUPTED, AnswerDraft, QuestionRef, store_
 from firnline.server.prompts import try_record
 from firnline.server.proxy import limits
 from firnline.server.proxy.align import Agreement, agree, overlap
-from firnline.server.proxy.dialect import UpstreamAnswer
+from firnline.server.proxy.dialect import Location, UpstreamAnswer
 from firnline.server.proxy.request import (
-    Location,
     MemoryStatus,
     ProxyRequest,
+    Thread,
     extend_hash,
     fingerprint,
     history_hashes,
@@ -71,7 +71,7 @@ async def locate_conversation(request: ProxyRequest) -> LocatedRequest:
     """Find where the request belongs and store its new messages; durable when this returns.
 
     With an endpoint, a failure of memory does not end the chat. Without one it is raised, because
-    only memory could answer.
+    only memory could answer, and in a thread, because only memory has what was said before.
     """
     if not request.uses_memory:
         return LocatedRequest()
@@ -79,24 +79,34 @@ async def locate_conversation(request: ProxyRequest) -> LocatedRequest:
     try:
         load = partial(request.dialect.load_messages, request.body)
         messages = await run_by_size(request.size, load)
-        for _ in range(limits.LOCATE_TRIES):
-            plan = await _plan(request, messages)
-            with suppress(ConflictError):  # another request appended: look again
-                status = MemoryStatus(location=await _store_new(request.memory, plan))
-                return LocatedRequest(messages=messages, status=status)
-        location = await _store_new(request.memory, await _plan(request, messages))
+        location = await _store(request, messages)
+        if request.thread is not None:  # what the application says now is in the log
+            given, new = messages[: request.thread.given], messages[request.thread.given :]
+            messages = [*given, *filter(is_spoken, new)]
+        if cards := request.dialect.start_cards(request.memory.tenant, location):
+            await request.memory.cards.put(*cards)
         return LocatedRequest(messages=messages, status=MemoryStatus(location=location))
     except Exception as error:
-        if request.upstream is None:
+        if request.upstream is None or request.thread is not None:
             raise
         status = MemoryStatus().degrade("not stored", error)
         return LocatedRequest(messages=messages, status=status)
+
+
+async def _store(request: ProxyRequest, messages: Sequence[Message]) -> Location:
+    for _ in range(limits.LOCATE_TRIES):
+        plan = await _plan(request, messages)
+        with suppress(ConflictError):  # another request appended: look again
+            return await _store_new(request.memory, plan)
+    return await _store_new(request.memory, await _plan(request, messages))
 
 
 # -- planning ---------------------------------------------------------------------------------
 
 
 async def _plan(request: ProxyRequest, messages: Sequence[Message]) -> _Plan:
+    if request.thread is not None:
+        return await _plan_thread(request, request.thread, messages[request.thread.given :])
     memory, name, attempt = request.memory, request.name, request.attempt
     spoken = [message for message in messages if is_spoken(message)]
     # A name has no line break, so no name is equal to a sender.
@@ -132,6 +142,34 @@ async def _plan(request: ProxyRequest, messages: Sequence[Message]) -> _Plan:
     if head is None:
         return _Plan(location, _new_messages(messages, 0))
     return await _plan_named(request, location, messages, head, unanswered=unanswered)
+
+
+async def _plan_thread(request: ProxyRequest, thread: Thread, messages: Sequence[Message]) -> _Plan:
+    """New messages behind an entry, or at the end of a conversation."""
+    spoken = [message for message in messages if is_spoken(message)]
+    seed = f"\nthread {thread.conversation}\n{thread.seq}"
+    hashes = await run_by_size(request.size, partial(history_hashes, spoken, seed))
+    location = Location(
+        conversation=thread.conversation,
+        source="conversation" if thread.seq is None else "previous_response_id",
+        named=thread.seq is None,
+        hashes=hashes,
+        key=request.attempt.key,
+        is_thread=True,
+    )
+    if repeated := await _find_prefix(request.memory, _key_hashes(location)):
+        return await _plan_repeated(request, location, messages, repeated)
+    if thread.seq is None:
+        head = await request.memory.head(thread.conversation)
+        if head is None or head.seq < 0:
+            return _Plan(location, messages)
+        return await _plan_named(request, location, messages, head, unanswered=True)
+    location = replace(location, question=thread.seq)
+    log = await request.memory.read(
+        thread.conversation, first_seq=thread.seq + 1, limit=len(messages) + limits.ENTRIES_BEYOND
+    )
+    agreed = await run_by_size(request.size, partial(agree, spoken, log))
+    return _plan_new(request, location, messages, 0, agreed, log)
 
 
 async def _plan_repeated(
@@ -191,7 +229,8 @@ def _plan_new(
 ) -> _Plan:
     """What is new after `count` known messages and those that agree; else a branch."""
     later = log[agreed.entries :]
-    new = _new_messages(messages, count + agreed.messages)
+    known = count + agreed.messages
+    new = messages if location.is_thread and not known else _new_messages(messages, known)
     location = replace(
         location,
         question=agreed.seqs[-1] if agreed.seqs else location.question,
@@ -199,7 +238,7 @@ def _plan_new(
     )
     if not later:
         return _Plan(location, new)
-    again = location.named and request.attempt.again
+    again = (location.named or location.is_thread) and request.attempt.again
     if again and not new and len(later) == 1 and _is_complete_answer(later[0]):
         return _Plan(replace(location, answer=later[0]))
     return _Plan(location, new, branch=True)
@@ -248,7 +287,8 @@ async def _store_new(memory: Memory, plan: _Plan) -> Location:
     keys, last = _key_hashes(location), stored[-1]
     seqs = (*spoken, *(last.seq for _ in keys))
     await _save_prefixes(memory, location.conversation, (*hashes, *keys), seqs)
-    return replace(location, question=last.seq, hash=last.hash, next_seq=last.seq + 1)
+    first = stored[0].seq
+    return replace(location, question=last.seq, hash=last.hash, next_seq=last.seq + 1, first=first)
 
 
 def _mark_unspoken(message: Message) -> Message:
@@ -332,7 +372,7 @@ async def record_answer(
                 await draft.move(location.conversation)
             stored = await memory.append(location.conversation, message, idempotency_key=key)
         status = replace(status, location=location)
-        await _record_origin(request, status, location, stored[-1])
+        await _record_origin(request, status, location, answer, stored[-1])
     except Exception as error:  # noqa: BLE001 - the client gets its answer all the same
         failed = status.degrade("answer not stored", error)
         settled = isinstance(error, UnknownConversation | KeyReused)
@@ -341,10 +381,16 @@ async def record_answer(
 
 
 async def _record_origin(
-    request: ProxyRequest, status: MemoryStatus, location: Location, answer: Entry
+    request: ProxyRequest,
+    status: MemoryStatus,
+    location: Location,
+    upstream_answer: UpstreamAnswer,
+    answer: Entry,
 ) -> None:
     """Save the prompt of an answer, and the prefix of the history that it completes."""
-    saves: list[Awaitable[None]] = []
+    tenant = request.memory.tenant
+    cards = request.dialect.answer_cards(tenant, location, upstream_answer, answer)
+    saves: list[Awaitable[object]] = [request.memory.cards.put(*cards)] if cards else []
     if status.context is not None:
         facts = {"question": location.question, "model": request.model, "via": "proxy"}
         context = replace(status.context, conversation=location.conversation)

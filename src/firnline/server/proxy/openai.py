@@ -15,6 +15,7 @@ from firnline.context.tools import Tool
 from firnline.errors import BudgetError, FirnlineError, ModelError
 from firnline.log.media_wire import openai_parts, place_tool_media
 from firnline.log.message import Message, ToolCall
+from firnline.log.openai_items import ITEMS, portable
 from firnline.log.text import clean_text
 from firnline.log.threads import run_by_size
 from firnline.log.wire import dump_openai, load_openai
@@ -57,7 +58,8 @@ class OpenAIDialect(Dialect):
         """
         client = (message for message in body["messages"] if message.get("role") == "assistant")
         names = _REQUEST_FIELDS.union(*client)
-        sent = [_sent_back(each, names) for each in dump_openai(messages)]
+        known = dump_openai(portable(m) if ITEMS in m.metadata else m for m in messages)
+        sent = [_sent_back(each, names) for each in known]
         return {**body, "messages": _own_parts(sent)}
 
     def add_messages(self, body: Body, messages: Sequence[Message]) -> Body:

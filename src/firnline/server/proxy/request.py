@@ -16,7 +16,6 @@ from fastapi import Request
 from firnline.client.paths import unescape_name
 from firnline.context.context import Context
 from firnline.errors import FirnlineError, InputError, outline
-from firnline.log.entry import Entry
 from firnline.log.message import Message, encode_json
 from firnline.log.regex import regex
 from firnline.log.text import Json, clean_name
@@ -26,7 +25,7 @@ from firnline.memory import Memory
 from firnline.server.auth import Caller, caller_of, parts_of
 from firnline.server.peer import client_address
 from firnline.server.proxy import limits
-from firnline.server.proxy.dialect import Dialect
+from firnline.server.proxy.dialect import Dialect, Location
 from firnline.server.proxy.upstream import Upstream
 from firnline.server.state import Parts
 
@@ -81,6 +80,18 @@ class Attempt(NamedTuple):
     again: bool = False
 
 
+class Thread(NamedTuple):
+    """A conversation whose state we hold: the request has only what is new in it.
+
+    It continues behind the entry `seq`, or at the end. The first `given` messages are valid for
+    this request only.
+    """
+
+    conversation: str
+    seq: int | None
+    given: int
+
+
 class Sender(NamedTuple):
     """Who sent a request, as a hash of all that tells callers apart.
 
@@ -107,6 +118,7 @@ class ProxyRequest:
     name: ConversationName | None
     sender: Sender
     attempt: Attempt
+    thread: Thread | None = None
     size: int
     """Bytes of the body: what a long one needs is done in threads."""
 
@@ -130,31 +142,6 @@ class ProxyRequest:
     def uses_memory(self) -> bool:
         """Whether the request may be stored."""
         return self.headers.get("x-firnline-memory", "").lower() != "off"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Location:
-    """Where a request belongs in the log.
-
-    `question` is the last entry of its history, `hash` that entry's hash if it was stored just now,
-    `next_seq` where the log continues. `answer` is the stored answer, if this request repeats one
-    that was answered. `hashes` are those of the history's prefixes, the longest last; `key` is the
-    client's own key for the request.
-
-    `anonymous` if the request names neither a conversation nor a user. Then someone else may have
-    sent the same history, so nothing may come from memory that this request has not sent itself.
-    """
-
-    conversation: str
-    source: str
-    named: bool
-    hashes: tuple[str, ...]
-    anonymous: bool = False
-    key: str = ""
-    question: int = -1
-    hash: str = ""
-    next_seq: int = 0
-    answer: Entry | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,14 +201,27 @@ async def parse_request(
 ) -> ProxyRequest:
     """What the client sent; `conversation` is the name in the path. `InputError` if it is wrong."""
     sent, parts = await read_body(request), parts_of(request)
-    size = len(await request.body())
     read = partial(dialect.read_request, sent, parts.settings.upstream or "")
-    body = await run_by_size(size, read)
+    body = await run_by_size(len(await request.body()), read)
+    if not body["messages"]:
+        raise InputError("messages: must not be empty")
+    return await make_request(request, memory, conversation, dialect, upstream, sent, body)
+
+
+async def make_request(
+    request: Request,
+    memory: Memory,
+    conversation: str | None,
+    dialect: Dialect,
+    upstream: Upstream | None,
+    sent: Mapping[str, Any],
+    body: dict[str, Any],
+) -> ProxyRequest:
+    """The request whose client `sent` a body, which is `body` for the dialect."""
+    parts, size = parts_of(request), len(await request.body())
     name = find_conversation_name(conversation, request.headers, sent)
     caller = caller_of(request)
     address = client_address(request.scope, parts.settings.proxies)
-    if not body["messages"]:
-        raise InputError("messages: must not be empty")
     retries = _read_count(request.headers.get(_RETRIES, "0"))
     return ProxyRequest(
         parts=parts,
@@ -248,14 +248,22 @@ def _read_count(text: str) -> int:
 
 async def read_body(request: Request) -> dict[str, Any]:
     """The request's JSON object with its messages; `InputError` if it is not one."""
-    sent = await request.body()
-    body = await run_by_size(len(sent), partial(load_json, sent))
-    messages = body.get("messages") if isinstance(body, dict) else None
-    if not isinstance(body, dict) or not isinstance(messages, list):
+    body = await read_object(request)
+    messages = body.get("messages")
+    if not isinstance(messages, list):
         raise InputError("expected a JSON object with a list of messages")
     for at, message in enumerate(messages):
         if not isinstance(message, dict):
             raise InputError(f"messages[{at}]: expected an object")
+    return body
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """The request's JSON object, without the server's settings; `InputError` if it is not one."""
+    sent = await request.body()
+    body = await run_by_size(len(sent), partial(load_json, sent))
+    if not isinstance(body, dict):
+        raise InputError("expected a JSON object")
     for name in _SERVER_SETTINGS:
         if name in body:
             raise InputError(f"{name}: not accepted; the server's settings decide where to send")

@@ -14,6 +14,7 @@ from functools import partial
 
 from firnline.context.budget import Budget
 from firnline.context.context import Context, Piece, Section
+from firnline.context.marks import is_put_in
 from firnline.context.tools import Tool
 from firnline.errors import BudgetError
 from firnline.log.entry import Entry
@@ -25,10 +26,10 @@ from firnline.recall.result import ResultTokens
 from firnline.recall.tools import recall_tools
 from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy import limits
-from firnline.server.proxy.dialect import UpstreamRequest
+from firnline.server.proxy.dialect import Location, UpstreamRequest
 from firnline.server.proxy.locate import LocatedRequest
 from firnline.server.proxy.ownership import OwnMemory, own_messages, recall_own
-from firnline.server.proxy.request import Location, MemoryStatus, ProxyRequest, is_spoken
+from firnline.server.proxy.request import MemoryStatus, ProxyRequest, is_spoken
 from firnline.server.proxy.windows import choose_window
 
 
@@ -61,13 +62,9 @@ async def build_request_context(
             tools=definitions,
             task="" if location.anonymous else None,
         )
-        fit = partial(_fit_to_request, context, location.question, messages, count)
+        fit = partial(_fit_to_request, context, location, messages, count)
         context = await run_by_size(request.size, fit)
-        sent = context.messages
-        if location.anonymous:
-            context = recall_own(context, location.question, count)
-            own = partial(own_messages, context, messages, count)
-            sent = await run_by_size(request.size, own)
+        context, sent = await _separate(request, location, context, messages)
         digest = await _shown_digest(request, context)
         put = partial(request.dialect.put_messages, request.body, sent)
         body = await run_by_size(max(request.size, context.tokens), put)
@@ -75,8 +72,10 @@ async def build_request_context(
         status = replace(status, context=context, digest=digest, degraded=degraded)
     except BudgetError as error:
         raise request.dialect.context_too_long(error) from error
-    except Exception as error:  # noqa: BLE001 - a failure of memory does not end the chat
-        status = status.degrade("no context", error)
+    except Exception as error:
+        if request.thread is not None:  # the request alone has no history
+            raise
+        status = status.degrade("no context", error)  # a failure of memory does not end the chat
     used = status.context.tokens if status.context else 0
     if tools:
         body["tools"] = definitions
@@ -92,6 +91,18 @@ async def build_request_context(
         room=room,
     )
     return prepared, status
+
+
+async def _separate(
+    request: ProxyRequest, location: Location, context: Context, messages: Sequence[Message]
+) -> tuple[Context, Sequence[Message]]:
+    """The context and its messages: of an anonymous request, only what it sent itself."""
+    if not location.anonymous:
+        return context, context.messages
+    count = counter(request.model)
+    context = recall_own(context, location.question, count)
+    own = partial(own_messages, context, messages, count)
+    return context, await run_by_size(request.size, own)
 
 
 async def _shown_digest(request: ProxyRequest, context: Context) -> int:
@@ -152,10 +163,11 @@ def _budget(request: ProxyRequest, status: MemoryStatus, reserved: int = 0) -> B
     """The model's window, less the answer and what is reserved."""
     body, model = request.body, request.model
     window = status.window or Budget.whole(model).window_tokens
-    answer = body.get("max_completion_tokens") or body.get("max_tokens")
+    names = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+    answer = next((body[name] for name in names if body.get(name)), None)
     usual = min(limits.RESERVE_TOKENS_MAX, window // limits.RESERVE_SHARE)
     reserve = answer if isinstance(answer, int) and 0 < answer < window else usual
-    if form := body.get("response_format") or body.get("output_config"):
+    if form := body.get("response_format") or body.get("output_config") or body.get("text"):
         reserve += int(counter(model).text(json.dumps(form)))
     return Budget(window, min(reserve + reserved, window - 1), model=model)
 
@@ -254,15 +266,16 @@ def _count_words(messages: Sequence[Message], count: TokenCounter) -> int:
 
 
 def _fit_to_request(
-    context: Context, question: int, messages: Sequence[Message], count: TokenCounter
+    context: Context, location: Location, messages: Sequence[Message], count: TokenCounter
 ) -> Context:
-    """The context of the request whose last entry is `question`.
+    """The context of the request whose last entry is the location's question.
 
     `ConflictError` if concurrent messages filled the window, so that its question is not in it.
     """
-    own = context.up_to(question)
+    own = context.up_to(location.question)
     now = {_identity(message) for message in messages if not is_spoken(message)}
-    recent = [piece for piece in own["recent"].pieces if _is_valid_now(piece, now)]
+    thread = location.is_thread
+    recent = [p for p in own["recent"].pieces if _is_valid_now(p, now, is_thread=thread)]
     if not messages or messages[-1].role != "assistant":
         # A provider continues an answer at the end. One that broke off is requested again.
         while recent and _is_interrupted(recent[-1]):
@@ -274,9 +287,16 @@ def _is_interrupted(piece: Piece) -> bool:
     return piece.entry is not None and INTERRUPTED in piece.entry.message.metadata
 
 
-def _is_valid_now(piece: Piece, now: Collection[tuple[str, str]]) -> bool:
-    """Whether a piece is of the conversation, or said by the application in this request."""
+def _is_valid_now(
+    piece: Piece, now: Collection[tuple[str, str]], *, is_thread: bool = False
+) -> bool:
+    """Whether a piece is of the conversation, or said by the application in this request.
+
+    In a thread, what it said in earlier requests counts, unless the thread shares its beginning.
+    """
     if piece.entry is None or is_spoken(piece.entry.message):
+        return True
+    if is_thread and not is_put_in(piece.entry.message):
         return True
     return _identity(piece.entry.message) in now
 

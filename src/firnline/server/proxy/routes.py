@@ -19,14 +19,12 @@ from firnline.log.entry import Entry
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import counter
 from firnline.log.wire import load_anthropic
-from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing, caller_of, parts_of
 from firnline.server.bodies import encode_body, json_response
 from firnline.server.drafts import AnswerDraft
 from firnline.server.offline_model import NAME, OfflineModel
 from firnline.server.proxy import limits
 from firnline.server.proxy.anthropic import ANTHROPIC
-from firnline.server.proxy.check import malformed
 from firnline.server.proxy.completion import OfflineReply
 from firnline.server.proxy.dialect import (
     AnswerStream,
@@ -36,6 +34,7 @@ from firnline.server.proxy.dialect import (
     UpstreamAnswer,
     UpstreamRounds,
 )
+from firnline.server.proxy.json_prefix import malformed
 from firnline.server.proxy.locate import locate_conversation, record_answer, separate_request
 from firnline.server.proxy.openai import OPENAI
 from firnline.server.proxy.ownership import OwnMemory
@@ -52,6 +51,19 @@ passthrough = APIRouter(include_in_schema=False)
 
 _STREAM: Final = "text/event-stream"
 _PASSED: Final = frozenset({"models", "embeddings", "moderations", "audio", "images"})
+_METHODS: Final = ["GET", "POST", "DELETE"]
+_CLIENT_PATHS: Final = (
+    "chat/completions",
+    "responses",
+    "responses/{path:path}",
+    "conversations",
+    "conversations/{path:path}",
+    "models",
+    "embeddings",
+    "messages",
+    "messages/count_tokens",
+)
+"""What clients request without `/v1` if their base URL lacks it."""
 _FEW_TOKENS: Final = 2_000
 """Stored answers up to this long are written in the event loop."""
 _RELATIVE: Final = frozenset({"", ".", ".."})
@@ -75,13 +87,16 @@ _MESSAGES: Final = _document(model="claude-sonnet-5", max_tokens=1024)
 @router.post("/v1/chat/completions", summary="Chat, remembered", openapi_extra=_CHAT)
 async def chat(request: Request, memory: Writing) -> Response:
     """OpenAI's chat completions; which conversation it is, is found out."""
-    return await answer_request(request, memory, None, OPENAI, parts_of(request).upstream)
+    upstream = parts_of(request).upstream
+    return await answer_request(await parse_request(request, memory, None, OPENAI, upstream))
 
 
 @router.post("/c/{conversation}/v1/chat/completions", openapi_extra=_CHAT)
 async def chat_in(request: Request, memory: Writing, conversation: str) -> Response:
     """The same for the conversation in the path: the client may send only what is new."""
-    return await answer_request(request, memory, conversation, OPENAI, parts_of(request).upstream)
+    upstream = parts_of(request).upstream
+    parsed = await parse_request(request, memory, conversation, OPENAI, upstream)
+    return await answer_request(parsed)
 
 
 # -- Anthropic's protocol ---------------------------------------------------------------------
@@ -90,13 +105,17 @@ async def chat_in(request: Request, memory: Writing, conversation: str) -> Respo
 @router.post("/v1/messages", summary="Messages, remembered", openapi_extra=_MESSAGES)
 async def messages(request: Request, memory: Writing) -> Response:
     """Anthropic's messages; which conversation it is, is found out."""
-    return await answer_request(request, memory, None, *_anthropic_way(request))
+    return await answer_request(
+        await parse_request(request, memory, None, *_anthropic_way(request))
+    )
 
 
 @router.post("/c/{conversation}/v1/messages", openapi_extra=_MESSAGES)
 async def messages_in(request: Request, memory: Writing, conversation: str) -> Response:
     """The same for the conversation in the path: the client may send only what is new."""
-    return await answer_request(request, memory, conversation, *_anthropic_way(request))
+    return await answer_request(
+        await parse_request(request, memory, conversation, *_anthropic_way(request))
+    )
 
 
 def _anthropic_way(request: Request) -> tuple[Dialect, Upstream | None]:
@@ -123,15 +142,9 @@ async def count_tokens(request: Request, memory: Reading) -> Response:  # noqa: 
 # -- the steps --------------------------------------------------------------------------------
 
 
-async def answer_request(
-    http_request: Request,
-    memory: Memory,
-    conversation: str | None,
-    dialect: Dialect,
-    upstream: Upstream | None,
-) -> Response:
-    """The response to a request; `conversation` is the name in the path."""
-    request = await parse_request(http_request, memory, conversation, dialect, upstream)
+async def answer_request(request: ProxyRequest) -> Response:
+    """The response to a request."""
+    dialect, upstream = request.dialect, request.upstream
     located = await locate_conversation(request)
     prepared, status = await build_request_context(request, located)
     if (moved := await separate_request(request, located, status)) is not None:
@@ -154,7 +167,11 @@ async def answer_request(
         return await _stream_response(request, status, rounds, reply)
     recording = _read_and_record_answer(request, status, rounds, reply)
     body, status = await request.parts.streams.complete(recording)
-    return json_response(body, headers={**_own_headers(reply.headers), **status.headers()})
+    return json_response(body, headers=_headers(request, status, reply))
+
+
+def _headers(request: ProxyRequest, status: MemoryStatus, reply: Reply) -> dict[str, str]:
+    return {**_own_headers(reply.headers), **status.headers(), **request.dialect.headers()}
 
 
 async def send_upstream(request: ProxyRequest, status: MemoryStatus, body: Body) -> Reply:
@@ -209,13 +226,18 @@ async def _stream_response(
     keeper = _ProxyDraft(draft)
     answer = request.dialect.stream_answer(rounds, reply)
     events = _record_stream(request, status, answer, keeper)
-    listener = request.parts.streams.open(events, keeper)
+    body = request.dialect.background_body
+    named = request.dialect.stream_name
+    listener = request.parts.streams.open(events, keeper, name=named)
+    headers = {**_headers(request, status, reply), "cache-control": "no-cache"}
+    if body is not None:
+        listener.detach()
+        return json_response(body, headers=headers)
     try:
         await listener.wait(limits.FIRST_EVENT_SECONDS)
     except FirnlineError as error:
         if "event" not in error.context:  # else the client gets the endpoint's own
             raise
-    headers = {**_own_headers(reply.headers), **status.headers(), "cache-control": "no-cache"}
     return StreamingResponse(_frames(listener, request), media_type=_STREAM, headers=headers)
 
 
@@ -290,6 +312,31 @@ class _ProxyDraft:
 
 
 # -- other paths ------------------------------------------------------------------------------
+
+
+@passthrough.api_route("/v1/v1/{path:path}", methods=_METHODS)
+@passthrough.api_route("/c/{conversation}/v1/v1/{path:path}", methods=_METHODS)
+async def doubled(request: Request, path: str) -> Response:
+    """The base URL of a client has `/v1` twice."""
+    raise _wrong_base(request, f"/v1/v1/{path}", "has /v1 twice")
+
+
+async def _missing(request: Request) -> Response:
+    """The base URL of a client lacks `/v1`."""
+    raise _wrong_base(request, request.url.path, "lacks /v1")
+
+
+for _path in _CLIENT_PATHS:
+    for _start in ("", "/c/{conversation}"):
+        passthrough.add_api_route(f"{_start}/{_path}", _missing, methods=_METHODS)
+
+
+def _wrong_base(request: Request, path: str, what: str) -> NotFound:
+    """The error that says what to set, for the client whose path it is."""
+    base, name = str(request.base_url).rstrip("/"), request.path_params.get("conversation")
+    named = f"/c/{quote(name, safe='')}" if name else ""
+    version = "" if path.endswith(("/messages", "/count_tokens")) else "/v1"
+    return NotFound(f"{path}: the base URL {what}; set it to {base}{named}{version}")
 
 
 @passthrough.get("/v1/{path:path}")

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from firnline.errors import BudgetError, FirnlineError, InputError
 from firnline.log.media_wire import json_text, openai_parts, place_tool_media
 from firnline.log.message import Message, Part
+from firnline.log.openai_items import portable
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.wire import anthropic_blocks, load_anthropic
 from firnline.models.answers import CONTEXT_LENGTH, load_body, read_error
@@ -240,7 +241,7 @@ def chat_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     user.
     """
     found: list[dict[str, Any]] = []
-    for message in place_tool_media(_with_parts(message) for message in messages):
+    for message in place_tool_media(_with_parts(portable(message)) for message in messages):
         parts = message.get("content")
         found.append(_chat_message(message, parts) if isinstance(parts, list) else message)
     return found

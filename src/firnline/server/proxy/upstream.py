@@ -33,11 +33,15 @@ _LIST_HEADERS: Final = (
     "openai-project",
     "anthropic-version",
 )
-_ANTHROPIC: Final = {"anthropic-version": "2023-06-01"}
+ANTHROPIC_VERSION: Final = "2023-06-01"
 _ANTHROPIC_PAGE: Final = "limit=1000"
 OK: Final = 200
 BAD_REQUEST: Final = 400
 TOO_MANY: Final = 429
+_NOT_IMPLEMENTED: Final = 501
+_UNKNOWN_PATH: Final = frozenset({404, 405, _NOT_IMPLEMENTED})
+_UNSETTLED: Final = frozenset({401, 403, 408, TOO_MANY, 500, 502, 503, 504})
+"""Statuses that do not tell whether there is such a path."""
 
 
 class Reply(Protocol):
@@ -71,6 +75,7 @@ class Upstream:
 
     def __init__(self, url: str, key: str | None, *, key_header: str = "authorization") -> None:
         self._url, self._key, self._key_header = url, key, key_header
+        self._responses: bool | None = None
         self.listed = ListedWindows(self._list_models)
         self._client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(limits.ANSWER_SECONDS, connect=CONNECT_SECONDS),
@@ -117,12 +122,29 @@ class Upstream:
             raise ModelError(f"cannot connect to the upstream endpoint: {name}") from error
         return _HttpReply(response)
 
+    async def speaks_responses(self, headers: Mapping[str, str], token: str) -> bool:
+        """Whether it speaks the Responses API; an empty request, which costs nothing, tells.
+
+        If it cannot be reached now, the request that follows fails as well.
+        """
+        if self._responses is None:
+            known = {name: headers[name] for name in _LIST_HEADERS if name in headers}
+            sent = {**known, "content-type": "application/json"}
+            reply = await self.send("POST", "/responses", content=b"{}", headers=sent, token=token)
+            async with aclosing(reply.raw()) as arriving:
+                async for _ in arriving:
+                    break
+            if reply.status in _UNSETTLED:
+                return True
+            self._responses = reply.status not in _UNKNOWN_PATH
+        return self._responses
+
     async def _list_models(self, headers: Mapping[str, str], token: str) -> bytes:
         """The endpoint's list of models, in the shape of its protocol."""
         sent = {name: headers[name] for name in _LIST_HEADERS if name in headers}
         query = ""
         if self._key_header == "x-api-key":
-            sent, query = {**_ANTHROPIC, **sent}, _ANTHROPIC_PAGE
+            sent, query = {"anthropic-version": ANTHROPIC_VERSION, **sent}, _ANTHROPIC_PAGE
         reply = await self.send(
             "GET", "/models", content=b"", headers=sent, token=token, query=query
         )

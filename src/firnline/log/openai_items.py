@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
+from firnline.log.json_text import parse_json
+from firnline.log.media_wire import json_text, openai_parts, response_parts
 from firnline.log.message import Message, Part, ToolCall, encode_json
 
 ITEMS: Final = "items"
@@ -30,7 +33,7 @@ def messages_of(items: Sequence[Mapping[str, Any]]) -> list[Message]:
         ):
             said.append(item)
             continue
-        found += [_output(said)] if said else []
+        found += [output_message(said)] if said else []
         said = []
         if item is not None:
             found.append(_input(item))
@@ -64,13 +67,20 @@ def _input(item: Mapping[str, Any]) -> Message:
     return Message.from_openai({**plain, **named}, metadata={ITEMS: [rest]})
 
 
-def _output(items: Sequence[Mapping[str, Any]]) -> Message:
-    """An output of a model: texts as parts, calls as calls, anything else as its own part."""
+def output_message(items: Sequence[Mapping[str, Any]]) -> Message:
+    """An output of a model: texts as parts, calls as calls, anything else as its own part.
+
+    A call whose result is in the same output was run by the provider, so both are parts.
+    """
     parts: list[Part] = []
     calls: list[ToolCall] = []
     notes: list[Any] = []
+    answered = {item["call_id"] for item in items if _is_result(item)}
     for item in items:
-        if item.get("type") == "function_call":
+        if item.get("call_id") in answered:
+            parts.append(Part(dict(item)))
+            notes.append({})
+        elif item.get("type") == "function_call":
             calls.append(ToolCall.of(*(item[name] for name in _CALL)))
             notes.append({"call": _rest(item, _CALL)})
         elif _is_call(item):
@@ -163,8 +173,75 @@ def _plain(message: Message) -> list[dict[str, Any]]:
     if message.role == "tool":
         about = {"type": "function_call_output", "call_id": message.tool_call_id}
         return [{**about, "output": message.text}]
-    said = [{"role": message.role, "content": message.text}] if message.text else []
+    content: Any = message.text
+    if isinstance(message.content, tuple) and message.role == "user":
+        content = [part for each in message.content for part in response_parts(each.fields)]
+    said = [{"role": message.role, "content": content}] if content else []
     return said + [
         {"type": "function_call", "call_id": c.id, "name": c.name, "arguments": c.arguments}
         for c in message.tool_calls
     ]
+
+
+# -- for endpoints that do not know items -----------------------------------------------------
+
+SEALED: Final = "anthropic:"
+"""How the `encrypted_content` of reasoning begins that is a block of Anthropic's, as JSON."""
+
+
+def portable(message: Message) -> Message:
+    """The message with parts and calls that every protocol knows; others are not changed.
+
+    Reasoning is left out, unless it is Anthropic's. What only OpenAI's own tools say becomes JSON.
+    """
+    notes: Any = message.metadata.get(ITEMS)
+    if not isinstance(notes, list):
+        return message
+    content = message.content
+    if isinstance(content, tuple):
+        parts = [part for each in content for part in _portable_parts(each)]
+        plain = len(parts) == 1 and parts[0].type == "text"
+        content = parts[0].text if plain else tuple(parts) or None
+    calls = [note for note in notes if "call" in note or _MADE in note]
+    written = zip(message.tool_calls, calls, strict=False)
+    tool_calls = tuple(
+        _portable_call(call, note.get(_MADE) or note.get("call") or {}) for call, note in written
+    )
+    rest = {name: value for name, value in message.metadata.items() if name != ITEMS}
+    return replace(message, content=content, tool_calls=tool_calls, metadata=rest)
+
+
+def _portable_parts(part: Part) -> Iterator[Part]:
+    if part.kind == "text":
+        yield Part.of_text(part.text)
+    elif part.kind == "reasoning":
+        yield from _unsealed(part.fields.get("encrypted_content"))
+    elif part.kind == "unknown":
+        yield Part.of_text(json_text(part.fields))
+    else:
+        yield from map(Part, openai_parts(part.fields))
+
+
+def _unsealed(content: object) -> Iterator[Part]:
+    """Anthropic's block in the content of reasoning; what a client made up is left out."""
+    if not isinstance(content, str) or not content.startswith(SEALED):
+        return
+    try:
+        block = parse_json(content.removeprefix(SEALED))
+    except (ValueError, RecursionError):
+        return
+    if isinstance(block, dict) and Part(block).kind == "reasoning" and block["type"] != "reasoning":
+        yield Part(block)
+
+
+def _portable_call(call: ToolCall, item: Mapping[str, Any]) -> ToolCall:
+    """A call with its namespace in its name; of a custom tool, with the argument `input`."""
+    name = flat_name(call.name, str(item.get("namespace") or ""))
+    if item.get("type") == "custom_tool_call":
+        return ToolCall.of(call.id, name, {"input": call.arguments})
+    return call if name == call.name else ToolCall.of(call.id, name, call.arguments)
+
+
+def flat_name(name: str, namespace: str) -> str:
+    """The name of a tool for endpoints without namespaces."""
+    return f"{namespace}__{name}" if namespace else name
