@@ -91,7 +91,7 @@ def headers_of(error: FirnlineError) -> dict[str, str]:
 
 def error_response(error: FirnlineError, path: str) -> Response:
     """The error in the format that the path calls for."""
-    if "/v1/messages" in path or path.endswith(_ANTHROPIC):
+    if "/v1/messages" in path or path in _ANTHROPIC:
         return as_anthropic(error)
     if path.startswith(("/v1/", "/c/", *_OPENAI)):
         return as_openai(error)
