@@ -195,6 +195,7 @@ class Memory:
         *,
         expected_seq: int | None = None,
         idempotency_key: str | None = None,
+        person: str | None = None,
     ) -> Appended:
         """Add one message or several to the end of a conversation; durable when this returns.
 
@@ -202,12 +203,15 @@ class Memory:
         format, as dicts or objects of the SDK; one without a time gets the current time.
         `expected_seq` is the sequence number that the first message must get, else `ConflictError`.
         Repeating an append with the same `idempotency_key` and messages returns what was stored
-        the first time.
+        the first time. `person` is whom the conversation is with, which is stored with it;
+        `ConflictError` if it is with another person already.
 
         Concurrent appends are stored in the order in which they arrive: await one before the next
         to keep yours in order. A canceled append may have been stored.
         """
         key = self._key(conversation)
+        if person is not None:
+            clean_name(person, "person")
         size = messages_size(messages)
         given = await run_by_size(size, partial(load_openai, messages))
         idempotency = None
@@ -220,10 +224,10 @@ class Memory:
             counting = partial(count_drafts, self._engine.count, timed, bodies)
             drafts = await run_by_size(size, counting, limits.COUNT_INLINE_CHARS)
             appended = await self._store.append(
-                key, drafts, expected_seq=expected_seq, idempotency=idempotency
+                key, drafts, expected_seq=expected_seq, idempotency=idempotency, person=person
             )
             timer.done(of_append, appended)
-        await self._engine.on_append(key, given)
+        await self._engine.on_append(key, given, person)
         return appended
 
     async def describe(
@@ -231,27 +235,30 @@ class Memory:
         conversation: str,
         *,
         project: str | None = None,
+        person: str | None = None,
         metadata: Mapping[str, Json] | None = None,
         known: Head | None = None,
     ) -> Head:
-        """Set the project or the metadata of a conversation.
+        """Set the project, the person or the metadata of a conversation.
 
         `known` is the head as you read it: `ConflictError` if it has changed since, or is erased.
         """
-        if project is not None:
-            clean_name(project, "project")
+        for name, value in (("project", project), ("person", person)):
+            if value is not None:
+                clean_name(value, name)
         key, clean = self._key(conversation), partial(clean_metadata, metadata)
         cleaned = None if metadata is None else await run_by_size(text_size(metadata), clean)
-        async with recorded(self._store, key, "describe", project=project, metadata=cleaned):
-            return await self._store.describe(key, project=project, metadata=cleaned, known=known)
+        about: dict[str, Any] = {"project": project, "person": person, "metadata": cleaned}
+        async with recorded(self._store, key, "describe", **about):
+            return await self._store.describe(key, **about, known=known)
 
     async def branch(self, conversation: str, seq: int, name: str) -> Head:
         """Copy the entries 0 to `seq` into a new conversation `name`.
 
-        Times, token counts, pins, project, strategy, metadata, and the digests and vectors of these
-        entries are copied, too; the metadata gets ``branch``: the source and the entry. Later
-        changes to one do not affect the other. Repeating the call changes nothing, and finishes
-        after a crash; `ConflictError` if `name` is another conversation.
+        Times, token counts, pins, project, person, strategy, metadata, and the digests and vectors
+        of these entries are copied, too; the metadata gets ``branch``: the source and the entry.
+        Later changes to one do not affect the other. Repeating the call changes nothing, and
+        finishes after a crash; `ConflictError` if `name` is another conversation.
         """
         source, key = self._key(conversation), self._key(name)
         head = await branch_conversation(self._store, source, seq, key)
@@ -423,7 +430,10 @@ class Memory:
         asked = Message.user(message) if isinstance(message, str) else message
         async with lock:
             with self._engine.events.timed("turn", conversation) as timer:
-                stored = await self.append(conversation, asked, idempotency_key=idempotency_key)
+                person = options.get("person")
+                stored = await self.append(
+                    conversation, asked, idempotency_key=idempotency_key, person=person
+                )
                 question = stored[-1]
                 answer = await find_answer(self._store, key, question) if idempotency_key else None
                 if answer is not None:
@@ -656,15 +666,20 @@ class Memory:
         return await self._store.head(self._key(conversation))
 
     async def conversations(
-        self, *, project: str | None = None, after: str = "", limit: int = 100
+        self,
+        *,
+        project: str | None = None,
+        person: str | None = None,
+        after: str = "",
+        limit: int = 100,
     ) -> list[Head]:
         """The conversations in order of their names, after the name `after`."""
         limits.check_number("limit", limit, 1, limits.PAGE_MAX)
-        for name, value in (("project", project), ("after", after)):
+        for name, value in (("project", project), ("person", person), ("after", after)):
             if value:
                 clean_name(value, name)
         return await self._store.conversations(
-            self._tenant, project=project, after=after, limit=limit
+            self._tenant, project=project, person=person, after=after, limit=limit
         )
 
     async def projects(self) -> list[Project]:

@@ -85,6 +85,7 @@ class Known(NamedTuple):
     """What is known of damaged rows from elsewhere; `projects` are a tenant's."""
 
     project: str | None = None
+    person: str | None = None
     metadata: dict[str, Json] = {}  # noqa: RUF012 - never changed
     strategy: dict[str, Json] | None = None
     pins: Sequence[int] = ()
@@ -291,13 +292,15 @@ class Store(Protocol):
         *,
         expected_seq: int | None = None,
         idempotency: Idempotency | None = None,
+        person: str | None = None,
     ) -> Appended:
         """Add messages to the end of a conversation; the first append creates it.
 
         `expected_seq` is the sequence number that the first new message must get; otherwise
         nothing is written and `ConflictError` is raised. A repeated idempotency key returns what
         was stored the first time (`replayed`), or raises `KeyReused` if the fingerprint differs.
-        The key is written in the same transaction as the messages.
+        The key is written in the same transaction as the messages, and so is `person`, if the
+        conversation has none yet: if it is with another person, `ConflictError` is raised.
         """
         ...
 
@@ -352,7 +355,13 @@ class Store(Protocol):
     # -- conversations and projects -----------------------------------------------------------
 
     async def conversations(
-        self, tenant: str, *, project: str | None = None, after: str = "", limit: int = 100
+        self,
+        tenant: str,
+        *,
+        project: str | None = None,
+        person: str | None = None,
+        after: str = "",
+        limit: int = 100,
     ) -> list[Head]:
         """Return the tenant's conversations by name, those after `after`."""
         ...
@@ -371,6 +380,7 @@ class Store(Protocol):
         key: Key,
         *,
         project: str | None = None,
+        person: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
         created_at: datetime | None = None,

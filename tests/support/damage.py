@@ -21,6 +21,7 @@ _HOPE = "body = CAST(replace(body, 'rope', 'hope') AS BLOB)"
 
 SQLITE = {
     "project": "UPDATE conversation SET project = 'q' WHERE id = 1",
+    "person": "UPDATE conversation SET person = 'bob' WHERE id = 1",
     "metadata": """UPDATE conversation SET metadata = '{"a":2}' WHERE id = 1""",
     "strategy": "UPDATE conversation SET strategy = NULL WHERE id = 1",
     "lease": "UPDATE conversation SET fence = fence + 1 WHERE id = 1",
@@ -72,6 +73,7 @@ def damage_postgres_rows(database, *statements):
 
 MONGO = {
     "project": ("conversations", {}, {"$set": {"project": "q"}}),
+    "person": ("conversations", {}, {"$set": {"person": "bob"}}),
     "metadata": ("conversations", {}, {"$set": {"metadata": '{"a":2}'}}),
     "strategy": ("conversations", {}, {"$set": {"strategy": None}}),
     "lease": ("conversations", {}, {"$inc": {"fence": 1}}),

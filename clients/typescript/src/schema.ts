@@ -1376,6 +1376,7 @@ export interface components {
                 [key: string]: unknown;
             };
             archived: number;
+            person: string | null;
             entries: number;
             url: string;
             strategy: components["schemas"]["Strategy"];
@@ -1637,6 +1638,7 @@ export interface components {
                 [key: string]: unknown;
             };
             archived: number;
+            person: string | null;
             entries: number;
             url: string;
         };

@@ -29,6 +29,7 @@ from firnline.engine.events import Events, of_erase
 from firnline.engine.options import MemoryOptions
 from firnline.engine.pending import PendingDigests, StrategyRegistry
 from firnline.engine.prover import Prover, Sign
+from firnline.engine.people import People
 from firnline.engine.question import QuestionRewriter
 from firnline.engine.recall import AUTO, Recaller, as_embedder
 from firnline.engine.repair import Repairer
@@ -79,6 +80,7 @@ class Engine:
             clock=clock,
         )
         self.prover = Prover(store, _signer(options))
+        self.people = People(store, tenant)
         self.repairer = Repairer(store, self.digester, self.topics)
         self.builder = ContextBuilder(
             store,
@@ -149,7 +151,9 @@ class Engine:
             closing.push_async_callback(self.recaller.close)
             closing.push_async_callback(self.worker.stop)
 
-    async def on_append(self, key: Key, messages: Sequence[Message]) -> None:
+    async def on_append(
+        self, key: Key, messages: Sequence[Message], person: str | None = None
+    ) -> None:
         """After an append: new entries get vectors and digests in the background.
 
         A failure is logged and not raised: the messages are stored, and a caller that is told
@@ -159,6 +163,8 @@ class Engine:
             if self._works:
                 self.recaller.poke(key)
             await self.pending.on_append(key, messages)
+            if person is not None:
+                await self.people.on_append(key, person)
         except Exception as error:
             self.pending.forget(key)
             name = f"{key.conversation} (tenant {key.tenant})"
@@ -179,6 +185,7 @@ class Engine:
         self.pending.forget(key)
         self.builder.forget(key)
         self.recaller.forget(key)
+        self.people.forget(key)
         digest.clear_caches()
 
     def forget_all(self, erased: Erased, others: Sequence[Erased]) -> None:

@@ -37,6 +37,8 @@ class Filters(TypedDict, total=False):
     """Only messages before then."""
     project: str
     """Only conversations of this project."""
+    person: str
+    """Only conversations with this person."""
     topic: int
     """Only entries of this topic of the conversation."""
     tags: Collection[str]
@@ -119,11 +121,11 @@ class Recaller:
             return Hits(degraded=[f"nothing is recalled: {outline(error)}"])
 
     async def _belongs(self, scope: Scope) -> bool:
-        """Whether the scope's conversation, if there is one, is in the scope's project."""
-        if scope.conversation is None or scope.project is None:
+        """Whether the scope's conversation, if there is one, is of its project and person."""
+        if scope.conversation is None or (scope.project, scope.person) == (None, None):
             return True
         head = await self._store.head(Key(self._tenant, scope.conversation))
-        return head is not None and head.project == scope.project
+        return head is not None and scope.describes(head)
 
     def _size(self, entry: Entry) -> int:
         message = entry.message
@@ -141,10 +143,11 @@ def as_embedder(embedder: Embedder | str | None) -> Embedder | None:
 
 def scope_of(conversation: str | None, filters: Filters) -> Scope:
     """The scope of a recall, without its topics; the filters are checked already."""
-    project = filters.get("project")
+    project, person = filters.get("project"), filters.get("person")
     return Scope(
         conversation=conversation,
         project=None if project is None else clean_name(project, "project"),
+        person=None if person is None else clean_name(person, "person"),
         roles=frozenset(filters.get("roles") or ()),
         since=filters.get("since"),
         until=filters.get("until"),

@@ -77,7 +77,7 @@ class Repairer:
             pins += await self._pinned_by_message(key, stated)
             # A statement may be about a message that was erased later.
             pins = [entry.seq for entry in live(await self._store.at(key, sorted(set(pins))))]
-        about = stated.project, stated.metadata, stated.strategy
+        about = stated.project, stated.person, stated.metadata, stated.strategy
         return Known(*about, pins=pins, projects=list(stated.projects.values()))
 
     async def _pinned_by_message(self, key: Key, stated: Stated) -> list[int]:

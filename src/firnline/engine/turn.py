@@ -80,6 +80,8 @@ class TurnOptions(TypedDict, total=False):
     """The most tokens of one result of these tools; default: as the window allows."""
     task: str
     """The current task; default: the project's."""
+    person: str | None
+    """Whom the conversation is with."""
     retriever: Retriever
     """Finds documents for the remaining room."""
     larger: ModelLike

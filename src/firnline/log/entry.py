@@ -194,6 +194,7 @@ class Head:
     metadata: dict[str, Json] = field(default_factory=dict)
     archived: int = 0
     strategy: dict[str, Json] | None = None
+    person: str | None = None
 
     @property
     def entries(self) -> int:
@@ -216,7 +217,7 @@ class Head:
 
         A conversation that was erased and created again is a different one.
         """
-        names = "created_at", "project", "metadata", "strategy"
+        names = "created_at", "project", "person", "metadata", "strategy"
         if any(getattr(now, name, None) != getattr(self, name) for name in names):
             raise ConflictError(f"{self.conversation} was changed or erased in the meantime")
 
@@ -260,10 +261,16 @@ class Scope:
 
     conversation: str | None = None
     project: str | None = None
+    person: str | None = None
     roles: frozenset[str] = frozenset()
     since: datetime | None = None
     until: datetime | None = None
     topics: tuple[tuple[str, int], ...] | None = None
+
+    def describes(self, head: Head) -> bool:
+        """Whether the conversation passes the filters by project and person."""
+        own = self.project in (None, head.project)
+        return own and self.person in (None, head.person)
 
     def has(self, message: Message) -> bool:
         """Whether the message's role and time pass the filters."""

@@ -295,7 +295,7 @@ class EntryFinder:
     async def _unembedded(self, key: Key, model: str, scope: Scope, shown_from: int | None) -> int:
         """How many entries of a conversation in scope (before `shown_from`) have no vectors."""
         head, done = await asyncio.gather(self._store.head(key), self._store.embedded(key, model))
-        if head is None or scope.project not in (None, head.project):
+        if head is None or not scope.describes(head):
             return 0
         return max(min(head.entries, shown_from or head.entries) - done, 0)
 
@@ -365,12 +365,16 @@ def _order(
 
 
 async def scope_conversations(store: Store, tenant: str, scope: Scope) -> list[str]:
-    """The conversations in scope: the one it names, or all of its project or tenant."""
+    """The conversations in scope: the one it names, or all of its project, person or tenant."""
     if scope.conversation is not None:
         return [scope.conversation]
     names: list[str] = []
     while page := await store.conversations(
-        tenant, project=scope.project, after=names[-1] if names else "", limit=limits.PAGE_MAX
+        tenant,
+        project=scope.project,
+        person=scope.person,
+        after=names[-1] if names else "",
+        limit=limits.PAGE_MAX,
     ):
         names += [head.conversation for head in page]
     return names

@@ -44,6 +44,7 @@ class Stated:
     project: str | None = None
     metadata: dict[str, Json] = field(default_factory=dict)
     strategy: dict[str, Json] | None = None
+    person: str | None = None
     entries: int = 0
     pinned: dict[int, bool] = field(default_factory=dict)
     data: tuple[Mapping[str, Any], ...] = ()
@@ -118,7 +119,7 @@ def _apply(stated: Stated, verb: str, fields: Mapping[str, Any]) -> Stated:
         case "state":
             return _from_json(fields)
         case "describe":
-            names = ("project", "metadata", "strategy")
+            names = ("project", "person", "metadata", "strategy")
             return replace(stated, **{n: fields[n] for n in names if fields.get(n) is not None})
         case "pin":
             return replace(stated, pinned={**stated.pinned, fields["seq"]: fields["pinned"]})
@@ -169,6 +170,7 @@ async def _present(store: Store, key: Key, earlier: Stated) -> Stated | None:
         head.project,
         head.metadata,
         head.strategy,
+        head.person,
         head.entries,
         {entry.seq: True for entry in await store.pinned(key)},
         data,
@@ -188,6 +190,7 @@ def _from_json(fields: Mapping[str, Any]) -> Stated:
     names = ("project", "metadata", "strategy", "entries")
     return Stated(
         **{name: fields[name] for name in names},
+        person=fields.get("person"),
         pinned={seq: pinned for seq, pinned in fields["pinned"]},  # noqa: C416 - checked as pairs
         data=tuple(fields["data"]),
         topics=tuple(fields["topics"]),

@@ -60,7 +60,7 @@ from firnline.store.digests import (
     next_version,
 )
 from firnline.store.erasure import certificate, check_erasure
-from firnline.store.rows import check_repeat, check_used_keys
+from firnline.store.rows import check_person, check_repeat, check_used_keys
 from firnline.store.topics import check_assignment
 
 
@@ -69,6 +69,7 @@ class _RamConversation:
     created_at: datetime
     updated_at: datetime
     project: str | None = None
+    person: str | None = None
     metadata: dict[str, Json] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
     strategy: dict[str, Json] | None = None
@@ -133,11 +134,13 @@ class RamStore:
         *,
         expected_seq: int | None = None,
         idempotency: Idempotency | None = None,
+        person: str | None = None,
     ) -> Appended:
         """See `Store.append`."""
         if not drafts:
             raise InputError("nothing to append")
         found = self._find(key)
+        check_person(key, found.person if found else None, person)
         if found and idempotency and idempotency.key in found.keys:
             return self._replay(key, found, idempotency)
         for draft in drafts:
@@ -150,6 +153,7 @@ class RamStore:
                 actual_seq=next_seq,
             )
         found = self._find_or_create(key, drafts[0].time)
+        found.person = found.person or person
         for draft in drafts:
             found.records.append(_record(key, found.records, draft))
         found.pins.update(next_seq + i for i, draft in enumerate(drafts) if draft.pinned)
@@ -246,7 +250,13 @@ class RamStore:
     # -- conversations and projects -----------------------------------------------------------
 
     async def conversations(
-        self, tenant: str, *, project: str | None = None, after: str = "", limit: int = 100
+        self,
+        tenant: str,
+        *,
+        project: str | None = None,
+        person: str | None = None,
+        after: str = "",
+        limit: int = 100,
     ) -> list[Head]:
         """See `Store.conversations`."""
         heads = [
@@ -254,7 +264,8 @@ class RamStore:
             for key, found in sorted(self._conversations.items(), key=lambda item: _order(item[0]))
             if key.tenant == tenant and key.conversation.encode() > after.encode()
         ]
-        return [head for head in heads if project in (None, head.project)][:limit]
+        wanted = [head for head in heads if project in (None, head.project)]
+        return [head for head in wanted if person in (None, head.person)][:limit]
 
     async def recent(
         self, tenant: str, project: str, *, after: Head | None = None, limit: int = 100
@@ -270,6 +281,7 @@ class RamStore:
         key: Key,
         *,
         project: str | None = None,
+        person: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
         created_at: datetime | None = None,
@@ -280,6 +292,7 @@ class RamStore:
             known.check_described(await self.head(key))
         found = self._find_or_create(key, self._clock())
         found.project = found.project if project is None else project
+        found.person = found.person if person is None else person
         found.metadata = found.metadata if metadata is None else metadata
         found.strategy = found.strategy if strategy is None else strategy
         found.created_at = created_at or found.created_at
@@ -325,7 +338,7 @@ class RamStore:
         matches, asked = [], frozenset(search_terms(query))
         for key, found in self._conversations.items():
             named = key.tenant == tenant and scope.conversation in (None, key.conversation)
-            if not named or scope.project not in (None, found.project):
+            if not named or not scope.describes(_head(key, found)):
                 continue
             own: Terms = frozenset()
             for seq, record in enumerate(found.records):
@@ -785,6 +798,7 @@ def _head(key: Key, found: _RamConversation) -> Head:
         found.metadata,
         sum(record.archived for record in found.records),
         found.strategy,
+        found.person,
     )
 
 

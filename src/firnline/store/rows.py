@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, Self
 
@@ -21,6 +22,7 @@ from firnline.log.entry import (
     genesis,
 )
 from firnline.log.message import from_microseconds
+from firnline.log.text import Json
 from firnline.store import segments
 from firnline.store.seals import (
     ABOUT,
@@ -55,6 +57,16 @@ ARCHIVE_BATCH: Final = 8 * limits.SEGMENT_ENTRIES_MAX
 def newest_limit(tokens: int) -> int:
     """How many entries to read at once to find the newest ones that fit into `tokens`."""
     return min(max(tokens // _TOKENS_EACH, 0) + _NEWEST_MIN, limits.READ_PAGE)
+
+
+class Described(NamedTuple):
+    """The values that `Store.describe` sets; None leaves one as it is."""
+
+    project: str | None = None
+    person: str | None = None
+    metadata: dict[str, Json] | None = None
+    strategy: dict[str, Json] | None = None
+    created_at: datetime | None = None
 
 
 class ConversationRow(NamedTuple):
@@ -98,18 +110,20 @@ def all_of_type(kind: type, *values: Any) -> bool:
 def head_of(row: Sequence[Any]) -> Head:
     """A head, from its columns in the order that both SQL backends select them."""
     tenant, name, start, next_seq, hash_, total, *rest = row
-    created, updated, project, metadata, archived, strategy, *other, sealed = rest
-    texts = tenant, name, metadata, *(text for text in (project, strategy) if text is not None)
+    created, updated, project, person, metadata, archived, strategy, *other, sealed = rest
+    given = (text for text in (project, person, strategy) if text is not None)
+    texts = tenant, name, metadata, *given
     if not all_of_type(str, *texts):  # a flipped bit makes bytes with the same mark
         raise damaged_part(str(name), ABOUT)
     ConversationRow.of(Key(tenant, name), (0, next_seq, total, hash_, start))
-    if sealed not in (None, mark_of(start, project, metadata, strategy, archived, *other, created)):
+    described = (project, metadata) if person is None else (project, person, metadata)
+    if sealed not in (None, mark_of(start, *described, strategy, archived, *other, created)):
         raise damaged_part(name, ABOUT)
     try:
         times = from_microseconds(created), from_microseconds(updated)
         about = project, json.loads(metadata), archived
         chosen = None if strategy is None else json.loads(strategy)
-        return Head(name, next_seq - 1, hash_, total, *times, *about, strategy=chosen)
+        return Head(name, next_seq - 1, hash_, total, *times, *about, chosen, person)
     except (ValueError, OverflowError, TypeError) as error:
         raise StoreCorrupt(f"the row of the conversation {name!r} is damaged") from error
 
@@ -150,6 +164,14 @@ def check_append(
         raise InputError(f"{key.conversation}: the limit is {SEQ_MAX:,} entries per conversation")
     for draft in drafts:
         draft.check()
+
+
+def check_person(key: Key, known: str | None, given: str | None) -> None:
+    """Raise `ConflictError` if a conversation is with another person than the given one."""
+    if given is not None and known not in (None, given):
+        raise ConflictError(
+            f"{key.conversation} is with the person {known!r}, not {given!r}; `describe` changes it"
+        )
 
 
 def next_entries(

@@ -371,6 +371,40 @@ class StoreConformance(
         assert await store.conversations("acme", project="alps") == [head]
         assert await store.conversations("acme", project="none") == []
 
+    @pytest.mark.promise("one-person")
+    async def test_a_conversation_is_with_one_person(self, store: Store) -> None:
+        await store.append(KEY, drafts(["a"]), person="ana")
+        await store.append(KEY, drafts(["b"], first_minute=1))
+        with pytest.raises(ConflictError, match="'ana'"):
+            await store.append(KEY, drafts(["c"]), person="bob")
+        stored = await store.append(KEY, drafts(["c"], first_minute=2), person="ana")
+        assert stored.seq == 2
+        await store.append(OTHER, drafts(["d"]))
+        await store.append(OTHER, drafts(["e"], first_minute=1), person="ana")
+        await store.append(FOREIGN, drafts(["f"]), person="ana")
+        await reopen(store)
+        found = await store.conversations("acme", person="ana")
+        assert [(head.conversation, head.person) for head in found] == [
+            (key.conversation, "ana") for key in sorted((KEY, OTHER))
+        ]
+        assert await store.conversations("acme", person="ana", project="alps") == []
+        await store.append(KEY, drafts(["g"], first_minute=3), person="ana")
+        head = await store.describe(KEY, person="bob", known=await store.head(KEY))
+        assert (head.person, await store.damage(KEY)) == ("bob", [])
+        with pytest.raises(ConflictError):
+            await store.append(KEY, drafts(["h"]), person="ana")
+        assert await store.conversations("acme", person="bob") == [await store.head(KEY)]
+
+    async def test_two_processes_cannot_give_a_conversation_two_persons(self, store: Store) -> None:
+        names = ["ana", "bob"] * 4
+        tries = [store.append(KEY, drafts([name]), person=name) for name in names]
+        done = await asyncio.gather(*tries, return_exceptions=True)
+        head = await store.head(KEY)
+        assert head is not None
+        texts = [entry.message.text for entry in await store.read(KEY)]
+        assert texts == [head.person] * 4
+        assert sum(isinstance(item, ConflictError) for item in done) == 4
+
     async def test_projects_are_kept(self, store: Store) -> None:
         project = Project("alps", "paused", "daily 9:00", "ship ropes", {"x": [1]})
         await store.save_project("acme", Project("alps"))

@@ -20,6 +20,7 @@ NEVER: Final = 7
 
 DAMAGES: Final[Mapping[str, Callable[[Store], Awaitable[Any]]]] = {
     "project": lambda store: store.head(KEY),
+    "person": lambda store: store.head(KEY),
     "metadata": lambda store: store.head(KEY),
     "strategy": lambda store: store.head(KEY),
     "lease": lambda store: store.head(KEY),
@@ -105,7 +106,9 @@ async def _fill(store: Store) -> None:
     """Everything that a conversation and a tenant can have."""
     await store.append(KEY, [draft(text, pinned=text in "ab") for text in "abc"])
     await store.append(OTHER, [draft("d", pinned=True)])
-    await store.describe(KEY, project="p", metadata={"a": 1}, strategy={"name": "slide"})
+    await store.describe(
+        KEY, project="p", person="ana", metadata={"a": 1}, strategy={"name": "slide"}
+    )
     await store.mark_pending(KEY, START + timedelta(days=NEVER))
     done = [
         Digest(version=version, first_seq=0, last_seq=1, text="said", status="completed", base=base)

@@ -138,7 +138,7 @@ class _StoreMachine(RuleBasedStateMachine):
     def describe(self, key: Key, project: str | None, strategy: bool) -> None:
         chosen = {"s": project} if strategy else None
         about = {"metadata": {"p": project}, "strategy": chosen}
-        self._both(lambda s: s.describe(key, project=project, **about))  # type: ignore[arg-type]
+        self._both(lambda s: s.describe(key, project=project, person=project, **about))  # type: ignore[arg-type]
 
     @rule(key=_KEYS, seq=_SEQS, pinned=st.booleans())
     def pin(self, key: Key, seq: int, pinned: bool) -> None:

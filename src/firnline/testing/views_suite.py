@@ -102,7 +102,7 @@ class ViewingConformance:
         await store.append(KEY, said)
         await store.append(OTHER, drafts(["rope other"]))
         await store.append(FOREIGN, drafts(["rope evil"]))
-        await store.describe(OTHER, project="climbing")
+        await store.describe(OTHER, project="climbing", person="ana")
         await store.archive(KEY, 0, 1)
 
         async def found(**scope: object) -> set[tuple[str, int]]:
@@ -114,6 +114,9 @@ class ViewingConformance:
         assert await found(conversation=there) == {(there, 0)}
         assert await found(conversation="unknown") == set()
         assert await found(project="climbing") == {(there, 0)}
+        assert await found(person="ana") == await found(person="ana", project="climbing")
+        assert await found(person="ana") == {(there, 0)}
+        assert await found(person="bob") == await found(person="ana", project="p") == set()
         assert await found(conversation=here, roles=frozenset({"user"})) == {(here, 0), (here, 3)}
         both = frozenset({"assistant", "system"})
         assert await found(roles=both) == {(here, 1), (here, 2)}

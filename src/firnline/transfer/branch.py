@@ -213,13 +213,19 @@ async def _append(
 async def _describe(store: Store, head: Head, seq: int, target: Key, *, replayed: bool) -> None:
     """Set the branch's project, metadata, and strategy once; later changes are kept."""
     current = await store.head(target)
-    if current is None or (replayed and (current.project or current.metadata or current.strategy)):
+    described = current and (current.project or current.metadata or current.strategy)
+    if current is None or (replayed and described):
         return
     origin: Json = {"of": head.conversation, "at": seq}
     metadata = {**head.metadata, BRANCH: origin}
     with suppress(ConflictError):  # described by another process, or erased
         await store.describe(
-            target, project=head.project, metadata=metadata, strategy=head.strategy, known=current
+            target,
+            project=head.project,
+            person=head.person,
+            metadata=metadata,
+            strategy=head.strategy,
+            known=current,
         )
 
 

@@ -104,6 +104,8 @@ async def _lines(
         key = Key(tenant, head.conversation)
         fields = {"conversation": head.conversation, "entries": head.entries, "head": head.hash}
         about = {"project": head.project, "metadata": head.metadata, "strategy": head.strategy}
+        if head.person is not None:
+            about["person"] = head.person
         created = {"created_at": format_time(head.created_at)}
         # Entries and pins added after the head was read are not exported. All this is read before
         # the entries; the last entry's hash proves that it was the same conversation.
@@ -181,6 +183,7 @@ class _About(NamedTuple):
     strategy: dict[str, Any] | None
     pinned: frozenset[int]
     created_at: datetime | None
+    person: str | None = None
 
 
 class _EntryPage(NamedTuple):
@@ -296,9 +299,15 @@ async def _describe_new(store: Store, key: Key, about: _About) -> None:
         raise ConflictError(f"{key.conversation} was erased while it was being imported")
     new = head is None or await _is_created_by_append(store, key, head)
     created_at = about.created_at if new else None
-    if head is None or ((about.project or about.metadata) and not (head.project or head.metadata)):
+    described = head is not None and bool(head.project or head.metadata or head.person)
+    if head is None or ((about.project or about.metadata or about.person) and not described):
         head = await store.describe(
-            key, project=about.project, metadata=about.metadata, created_at=created_at, known=head
+            key,
+            project=about.project,
+            person=about.person,
+            metadata=about.metadata,
+            created_at=created_at,
+            known=head,
         )
     if created_at not in (None, head.created_at):
         head = await store.describe(key, created_at=created_at, known=head)
@@ -426,13 +435,15 @@ class _ExportReader:
         project, metadata = fields["project"], clean_fields(fields["metadata"], "metadata")
         if project is not None:
             clean_name(project, "project")
+        if (person := fields.get("person")) is not None:
+            clean_name(person, "person")
         strategy, pinned = fields.get("strategy"), fields.get("pinned", [])
         if strategy is not None:
             strategy = clean_fields(strategy, "strategy")
         if any(type(seq) is not int or not 0 <= seq < fields["entries"] for seq in pinned):
             raise self._error(f"pinned entries {pinned!r:.60} are not all in the file")
         created_at = parse_time(fields["created_at"]) if "created_at" in fields else None
-        about = project, metadata, strategy, frozenset(pinned), created_at
+        about = project, metadata, strategy, frozenset(pinned), created_at, person
         self._about = _About(name, fields["entries"], fields["head"], *about)
         self._seq = 0
         self._hash = genesis(Key(self._from_tenant, name))

@@ -96,6 +96,12 @@ async def _projects(source: Store, target: Store, tenant: str) -> None:
             await target.save_project(tenant, project)
 
 
+def _is_plain(head: Head) -> bool:
+    """Whether the conversation was never described."""
+    described = head.project, head.person, head.strategy
+    return described == (None, None, None) and not head.metadata
+
+
 class _ConversationCopy:
     """Copies one conversation, up to `head`, the source's head when it was read."""
 
@@ -107,10 +113,11 @@ class _ConversationCopy:
         """Append what the target does not have; yields the number of entries copied so far."""
         key, head = self._key, self._head
         there = await self._target.head(key)
-        if there is None or (there.project, there.metadata, there.strategy) == (None, {}, None):
+        if there is None or _is_plain(there):
             await self._target.describe(
                 key,
                 project=head.project,
+                person=head.person,
                 metadata=head.metadata,
                 strategy=head.strategy,
                 created_at=head.created_at,

@@ -20,9 +20,14 @@ _NO_TOPICS: Final = TopicAssignments({}, 0, 0)
 
 
 async def heads(
-    store: Store, tenant: str, keys: Sequence[Key] | None = None, *, project: str | None = None
+    store: Store,
+    tenant: str,
+    keys: Sequence[Key] | None = None,
+    *,
+    project: str | None = None,
+    person: str | None = None,
 ) -> AsyncIterator[Head]:
-    """The heads of these keys, which must exist; or all of the tenant or project."""
+    """The heads of these keys, which must exist; or all of the tenant, project or person."""
     for key in keys or ():
         head = await store.head(key)
         if head is None:
@@ -30,7 +35,9 @@ async def heads(
         yield head
     after, step = "", limits.PAGE_MAX
     while keys is None and (
-        page := await store.conversations(tenant, project=project, after=after, limit=step)
+        page := await store.conversations(
+            tenant, project=project, person=person, after=after, limit=step
+        )
     ):
         for head in page:
             yield head

@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property, partial
 from typing import Any, Final, NamedTuple
 
@@ -23,18 +22,25 @@ from firnline.log.entry import Head, Key, Project, Record, genesis
 from firnline.log.message import encode_json, microseconds
 from firnline.log.text import Json
 from firnline.store.mongo.connection import Doc, MongoDatabase
-from firnline.store.rows import SEQ_MAX, ConversationRow, all_of_type, head_of, projects_of
+from firnline.store.rows import (
+    SEQ_MAX,
+    ConversationRow,
+    Described,
+    all_of_type,
+    head_of,
+    projects_of,
+)
 from firnline.store.seals import ABOUT, PINS, Seal, damaged_part, mark_of
 
 INLINE_BYTES: Final = 1024 * 1024
 """Bytes of messages that fit into a head; more are staged in documents of their own."""
 _HEAVY: Final = {"tail": 0, "redo": 0, "seals": 0}
 _PROJECT: Final = ("status", "schedule", "task", "metadata")
-_DESCRIBED: Final = ("project", "metadata", "strategy")
+_DESCRIBED: Final = ("project", "person", "metadata", "strategy")
 
 TWINNED: Final = (
     *("project", "metadata", "strategy", "created_at", "fence", "lease_owner", "lease_until"),
-    *("owed_at", "assigned", "segments", "last_version", "pins"),
+    *("owed_at", "assigned", "segments", "last_version", "pins", "person"),
 )
 """The fields of a head that it also holds in `twin`: if they differ, one was damaged."""
 TWIN: Final = {name: f"${name}" for name in TWINNED}
@@ -169,6 +175,7 @@ def new_head(key: Key, created_at: Any) -> Doc:
         "created_at": created_at,
         "updated_at": created_at,
         "project": None,
+        "person": None,
         "metadata": "{}",
         "strategy": None,
         "flushed": 0,
@@ -194,23 +201,27 @@ def head_in(doc: Mapping[str, Any]) -> Head:
         spans = [SegmentSpan(*span) for span in doc.get("segments", ())]
         archived = sum(span.last - span.first + 1 for span in spans)
         names = ("tenant", "conversation", "genesis", "next_seq", "hash", "total")
-        more = ("created_at", "updated_at", "project", "metadata")
-        row = [doc[name] for name in names] + [doc[name] for name in more]
-        return head_of([*row, archived, doc["strategy"], None])
+        row = [doc[name] for name in (*names, "created_at", "updated_at", "project")]
+        described = doc.get("person"), doc["metadata"]  # heads of before have no person
+        return head_of([*row, *described, archived, doc["strategy"], None])
     except (KeyError, TypeError) as error:
         name = doc.get("conversation")
         raise StoreCorrupt(f"the head of the conversation {name!r} is damaged") from error
 
 
 async def conversations(
-    database: MongoDatabase, tenant: str, project: str | None, after: str, limit: int
+    database: MongoDatabase,
+    tenant: str,
+    about: tuple[str | None, str | None],
+    after: str,
+    limit: int,
 ) -> list[Head]:
-    """A page of the tenant's conversations."""
+    """A page of the tenant's conversations, of a project and of a person if they are given."""
     if limit <= 0:
         return []
     asked: Doc = {"tenant": tenant, "conversation": {"$gt": after}}
-    if project is not None:
-        asked["project"] = project
+    names = zip(("project", "person"), about, strict=True)
+    asked |= {name: value for name, value in names if value is not None}
     cursor = database["conversations"].find(asked, projection=_HEAVY)
     docs = await database.read(
         lambda: cursor.clone().sort("conversation", 1).limit(limit).to_list()
@@ -235,26 +246,18 @@ async def recent(
     return [head_in(doc) for doc in docs]
 
 
-async def describe(
-    database: MongoDatabase,
-    key: Key,
-    about: tuple[str | None, dict[str, Json] | None, dict[str, Json] | None, datetime | None],
-    known: Head | None,
-) -> Head:
-    """Set project, metadata, strategy and time if given; creates the conversation if needed.
-
-    One write.
-    """
-    project, metadata, strategy, created_at = about
+async def describe(database: MongoDatabase, key: Key, about: Described, known: Head | None) -> Head:
+    """Set what is given; creates the conversation if needed. One write."""
     which = key._asdict() if known is None else await _still_described(database, key, known)
     new = {**new_head(key, database.now), "_id": ObjectId()}
     kept = {name: {"$ifNull": [f"${name}", _literal(value)]} for name, value in new.items()}
     kept["created_at"]["$ifNull"][1] = kept["updated_at"]["$ifNull"][1] = database.now
-    given = {"project": project, "metadata": _json(metadata), "strategy": _json(strategy)}
+    given = {"project": about.project, "person": about.person}
+    given |= {"metadata": _json(about.metadata), "strategy": _json(about.strategy)}
     wanted = {name: _literal(value) for name, value in given.items() if value is not None}
     whole: Doc = {"twin": {"$ifNull": ["$twin", TWIN]}}
-    if created_at is not None:
-        at = microseconds(created_at)
+    if about.created_at is not None:
+        at = microseconds(about.created_at)
         wanted["created_at"] = _literal(at)
         whole["updated_at"] = {"$cond": [{"$eq": ["$next_seq", 0]}, at, "$updated_at"]}
 
@@ -286,7 +289,7 @@ async def _still_described(database: MongoDatabase, key: Key, known: Head) -> Do
     where = database["conversations"]
     doc = await database.read(lambda: where.find_one(key._asdict(), projection=_HEAVY))
     known.check_described(head_in(doc) if doc else None)
-    return {name: (doc or {})[name] for name in (*key._fields, "_id", *_DESCRIBED)}
+    return {name: (doc or {}).get(name) for name in (*key._fields, "_id", *_DESCRIBED)}
 
 
 def _literal(value: Any) -> Any:

@@ -51,6 +51,7 @@ INDEXES: Final[dict[str, Sequence[IndexModel]]] = {
         _index("tenant", "conversation", unique=True),
         _index("tenant", "project", "conversation"),
         _index("tenant", "project", "-updated_at", "conversation", **_if_text("project")),
+        _index("tenant", "person", "conversation"),
         _index("owed_at", "_id", **_if_present("owed_at")),
         _index("tenant", "owed_at", "_id", **_if_present("owed_at")),
         _index("tenant", "making.version", **_if_present("making.version")),

@@ -235,7 +235,11 @@ async def mend(database: MongoDatabase, key: Key, parts: Collection[str], known:
     sets: Doc = {}
     if ABOUT in parts:
         strategy = None if known.strategy is None else encode_json(known.strategy)
-        sets |= {"project": known.project, "metadata": encode_json(known.metadata)}
+        sets |= {
+            "project": known.project,
+            "person": known.person,
+            "metadata": encode_json(known.metadata),
+        }
         sets |= {"strategy": strategy, "fence": int(doc.get("fence", 0)) + 1}
     if PINS in parts:
         sets["pins"] = list(known.pins)

@@ -273,8 +273,9 @@ async def _scope_filter(database: MongoDatabase, tenant: str, scope: Scope) -> D
     if scope.roles:
         roles = [words.of_role(tenant, role) for role in sorted(scope.roles)]
         both.append({"terms": {"$in": roles}})
-    if scope.project is not None:
-        both.append({"life": {"$in": await _of_project(database, tenant, scope.project)}})
+    about = {"project": scope.project, "person": scope.person}
+    if about := {name: value for name, value in about.items() if value is not None}:
+        both.append({"life": {"$in": await _described(database, tenant, about)}})
     if scope.topics is not None:
         places = await _of_topics(database, tenant, scope.topics)
         if not places:
@@ -283,8 +284,9 @@ async def _scope_filter(database: MongoDatabase, tenant: str, scope: Scope) -> D
     return {**within, "$and": both} if both else within
 
 
-async def _of_project(database: MongoDatabase, tenant: str, project: str) -> list[ObjectId]:
-    asked = {"tenant": tenant, "project": project}
+async def _described(database: MongoDatabase, tenant: str, about: Doc) -> list[ObjectId]:
+    """The conversations of a project, of a person, or of both."""
+    asked = {"tenant": tenant, **about}
     docs = await database.read(
         lambda: database["conversations"].find(asked, projection={"_id": 1}).to_list()
     )

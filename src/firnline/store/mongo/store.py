@@ -75,7 +75,7 @@ from firnline.store.mongo.heads import HeadState
 from firnline.store.mongo.topics import read_topics, save_topics, topic_members, topics_of
 from firnline.store.mongo.vectors import put_vectors
 from firnline.store.mongo.writer import MongoWriter, pin
-from firnline.store.rows import SEQ_MAX
+from firnline.store.rows import SEQ_MAX, Described
 from firnline.store.topics import TopicCache
 
 T = TypeVar("T")
@@ -162,12 +162,13 @@ class MongoStore:
         *,
         expected_seq: int | None = None,
         idempotency: Idempotency | None = None,
+        person: str | None = None,
     ) -> Appended:
         """See `Store.append`. An unknown outcome is looked up."""
         if not drafts:
             raise InputError("nothing to append")
         _ = self._open_db
-        return await self._writer.append(key, drafts, expected_seq, idempotency)
+        return await self._writer.append(key, drafts, expected_seq, idempotency, person)
 
     async def used_keys(self, key: Key, *, after: str = "", limit: int = 100) -> list[UsedKey]:
         """See `Store.used_keys`."""
@@ -217,10 +218,16 @@ class MongoStore:
     # -- conversations and projects -----------------------------------------------------------
 
     async def conversations(
-        self, tenant: str, *, project: str | None = None, after: str = "", limit: int = 100
+        self,
+        tenant: str,
+        *,
+        project: str | None = None,
+        person: str | None = None,
+        after: str = "",
+        limit: int = 100,
     ) -> list[Head]:
         """See `Store.conversations`."""
-        return await heads.conversations(self._open_db, tenant, project, after, limit)
+        return await heads.conversations(self._open_db, tenant, (project, person), after, limit)
 
     async def recent(
         self, tenant: str, project: str, *, after: Head | None = None, limit: int = 100
@@ -233,13 +240,14 @@ class MongoStore:
         key: Key,
         *,
         project: str | None = None,
+        person: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
         created_at: datetime | None = None,
         known: Head | None = None,
     ) -> Head:
         """See `Store.describe`."""
-        about = project, metadata, strategy, created_at
+        about = Described(project, person, metadata, strategy, created_at)
         return await heads.describe(self._open_db, key, about, known)
 
     async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:

@@ -64,6 +64,7 @@ class PendingAppend:
     drafts: Sequence[EntryDraft]
     expected_seq: int | None
     idempotency: Idempotency | None
+    person: str | None
     done: asyncio.Future[Appended]
     size: int = 0
 
@@ -81,6 +82,7 @@ class _WritePlan:
     head: tuple[int, int, str] = (0, 0, "")
     times: tuple[int, int] = (0, 0)
     refuses: bool = False
+    person: str | None = None
 
 
 class MongoWriter:
@@ -99,13 +101,14 @@ class MongoWriter:
         drafts: Sequence[EntryDraft],
         expected_seq: int | None,
         idempotency: Idempotency | None,
+        person: str | None = None,
     ) -> Appended:
         """Queue an append and wait for it."""
         if self._count >= limits.WRITES_WAITING_MAX:
             raise StoreUnavailable("too many queued writes; slow down and retry")
         done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, []).append(
-            PendingAppend(drafts, expected_seq, idempotency, done)
+            PendingAppend(drafts, expected_seq, idempotency, person, done)
         )
         if key not in self._pumps:
             self._pumps[key] = asyncio.create_task(self._pump(key))
@@ -217,12 +220,14 @@ class MongoWriter:
         known = await log.find_keys(self._database, state, names) if state and names else {}
         found = state.found if state else None
         plan = _WritePlan(
-            head=(found.next_seq, found.total, found.hash) if found else (0, 0, genesis(key))
+            head=(found.next_seq, found.total, found.hash) if found else (0, 0, genesis(key)),
+            person=state.doc.get("person") if state else None,
         )
         done: dict[str, tuple[str, Appended]] = {}
         for job in jobs:
             name = job.idempotency
             try:
+                rows.check_person(key, plan.person, job.person)
                 if name and name.key in done:
                     rows.check_repeat(name, done[name.key][0])
                     earlier = Appended(done[name.key][1].entries, replayed=True)
@@ -278,34 +283,45 @@ class MongoWriter:
         next_seq, total, hash_ = plan.head
         new = {"next_seq": next_seq, "total": total, "hash": hash_, "updated_at": plan.times[1]}
         new["unflushed"] = True
-        heads = self._database["conversations"]
         if state is None:
-            doc = {**new_head(key, plan.times[0]), **new, "_id": life, "tail": tail}
-            doc["pins"] = plan.pins
-            doc["twin"] = twin_of(doc)
-            try:
-                await self._database.write(lambda: heads.insert_one(dict(doc)))
-            except StoreError as error:
-                if isinstance(error.__cause__, DuplicateKeyError):
-                    return None
-                raise
-            return doc
+            return await self._create_head(key, life, plan, {**new, "tail": tail})
         same = {**key._asdict(), "_id": life}
         same |= {"next_seq": state.found.next_seq, "hash": state.found.hash}
+        named: Doc = {}
+        if plan.person is not None:
+            same["person"] = state.doc.get("person")  # None also finds heads without the field
+            named["person"] = plan.person
         push: Doc = {"tail": {"$each": tail}}
+        twin = state.doc.get("twin")
         if plan.pins:
             push["pins"] = {"$each": plan.pins}
-            if "twin" in state.doc:
+            if twin is not None:
                 push["twin.pins"] = push["pins"]
-        change = {"$set": new, "$push": push}
+        sets = {**new, **(named if twin is None else with_twin(named))}
+        change = {"$set": sets, "$push": push}
+        heads = self._database["conversations"]
         done = await self._database.write(lambda: heads.update_one(same, change))
         if not done.matched_count:
             return None
-        pins = [*state.doc.get("pins", ()), *plan.pins]
-        done_doc = {**state.doc, **new, "tail": [*state.tail, *tail], "pins": pins}
-        if "twin" in state.doc:
-            done_doc["twin"] = {**state.doc["twin"], "pins": pins}
-        return done_doc
+        named["pins"] = [*state.doc.get("pins", ()), *plan.pins]
+        done_doc = {**state.doc, **new, **named, "tail": [*state.tail, *tail]}
+        return done_doc if twin is None else {**done_doc, "twin": {**twin, **named}}
+
+    async def _create_head(
+        self, key: Key, life: ObjectId, plan: _WritePlan, new: Doc
+    ) -> Doc | None:
+        """Write the head of a new conversation; None if another writer came first."""
+        doc = {**new_head(key, plan.times[0]), **new, "_id": life}
+        doc |= {"pins": plan.pins, "person": plan.person}
+        doc["twin"] = twin_of(doc)
+        heads = self._database["conversations"]
+        try:
+            await self._database.write(lambda: heads.insert_one(dict(doc)))
+        except StoreError as error:
+            if isinstance(error.__cause__, DuplicateKeyError):
+                return None
+            raise
+        return doc
 
     async def _stage(self, own: Doc, docs: Sequence[Doc], token: ObjectId) -> Doc:
         """Stage entries that are too large for a head; returns the tail row that refers to them."""
@@ -363,6 +379,7 @@ def _add(plan: _WritePlan, key: Key, job: PendingAppend, state: HeadState | None
     times = [microseconds(draft.time) for draft in (job.drafts[0], job.drafts[-1])]
     plan.times = (times[0] if not plan.docs else plan.times[0], times[1])
     plan.docs += docs
+    plan.person = plan.person or job.person
     plan.pins += pins
     plan.head = last.seq + 1, last.total, last.hash
     return Appended(entries)

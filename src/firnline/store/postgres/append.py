@@ -30,6 +30,8 @@ _REPLAY: Final = (
     f"SELECT fingerprint, first_seq, last_seq, mark FROM idempotency WHERE {log.HERE}"
     " AND key = %(given)s"
 )
+_PERSON: Final = "SELECT person FROM conversation WHERE tenant = %(tenant)s AND name = %(name)s"
+_CLAIM: Final = "UPDATE conversation SET person = %s WHERE tenant = %s AND id = %s"
 _MOVE_HEAD: Final = (
     "UPDATE conversation SET next_seq = %s, total = %s, hash = %s, updated_at = %s"
     " WHERE tenant = %s AND id = %s"
@@ -61,6 +63,7 @@ class QueuedAppend(NamedTuple):
     expected_seq: int | None
     idempotency: Idempotency | None
     newest: AppendTry
+    person: str | None = None
 
 
 class AppendOutcome(NamedTuple):
@@ -85,6 +88,8 @@ class Appender:
         # Removed while it is used, so that concurrent calls do not use the same head.
         left, alone = self._heads.pop(key, (None, False))
         fitting = alone and not _is_large(given)
+        # Whom the conversation is with may have changed, so then the row is read.
+        fitting = fitting and given.person is None
         if left and fitting and given.expected_seq in {None, left.next_seq}:
             done = await self._append_optimistic(given, left)
         if done is None:
@@ -192,7 +197,7 @@ async def _append_pieces(
     transaction: Transaction, given: QueuedAppend, head: ConversationRow
 ) -> AppendOutcome:
     """Append many or long messages at a locked head, by several messages of limited size."""
-    key, drafts, views, _, idempotency, _ = given
+    key, drafts, views, _, idempotency, *_ = given
     entries, after = _entries(given, head)
     transaction.later(_MOVE_HEAD, [*after[2:], microseconds(drafts[-1].time), key.tenant, head.id])
     for at, size in _pieces(drafts):
@@ -233,7 +238,7 @@ def _entries(
 
 def _append_call(given: QueuedAppend, head: ConversationRow) -> tuple[Query, AppendOutcome]:
     """The call of the SQL function `append`, and its outcome."""
-    key, drafts, views, _, idempotency, _ = given
+    key, drafts, views, _, idempotency, *_ = given
     entries, after = _entries(given, head)
     first = head.next_seq
     pins = [seq for seq, draft in enumerate(drafts, first) if draft.pinned]
@@ -265,12 +270,16 @@ def _append_call(given: QueuedAppend, head: ConversationRow) -> tuple[Query, App
 
 async def _open_head(transaction: Transaction, given: QueuedAppend) -> ConversationRow | Appended:
     """The locked head, created if missing; or what was stored under this idempotency key."""
-    key, drafts, _, expected_seq, idempotency, _ = given
-    queries = ((_REPLAY, here(key, given=idempotency.key)),) if idempotency else ()
+    key, drafts, _, expected_seq, idempotency, _, person = given
+    queries = [(_PERSON, here(key))] if person is not None else []
+    if idempotency:
+        queries.append((_REPLAY, here(key, given=idempotency.key)))
     while True:
         found, seen = await log.find_with(transaction, key, *queries, lock=log.CHANGE)
-        if found and idempotency and seen[0]:
-            fingerprint, first, last, mark = seen[0][0]
+        known = seen[0][0][0] if found and person is not None else None
+        rows.check_person(key, known, person)
+        if found and idempotency and seen[-1]:
+            fingerprint, first, last, mark = seen[-1][0]
             marked = rows.idempotency_mark(found.id, idempotency.key, fingerprint, first, last)
             if mark not in (None, marked):
                 raise StoreCorrupt(f"{key.conversation}: the row of an idempotency key is damaged")
@@ -279,4 +288,6 @@ async def _open_head(transaction: Transaction, given: QueuedAppend) -> Conversat
         rows.check_append(key, found.next_seq if found else 0, drafts, expected_seq)
         found = found or await log.create(transaction, key, str(microseconds(drafts[0].time)))
         if found is not None:
+            if person is not None and known is None:
+                transaction.later(_CLAIM, (person, key.tenant, found.id))
             return found

@@ -29,7 +29,7 @@ _FIND: Final = (
 )
 _HEAD: Final = (
     "SELECT tenant, name, genesis, next_seq, hash, total, created_at, updated_at, project,"
-    " metadata::text, archived, strategy::text, fence, lease_owner, lease_until, owed_at,"
+    " person, metadata::text, archived, strategy::text, fence, lease_owner, lease_until, owed_at,"
     " (SELECT mark FROM seal WHERE seal.tenant = c.tenant AND seal.conversation = c.id"
     " AND part = 'about') FROM conversation c"
 )
@@ -120,14 +120,26 @@ async def head(transaction: Transaction, key: Key) -> Head | None:
 
 
 async def conversations(
-    transaction: Transaction, tenant: str, project: str | None, after: str, limit: int
+    transaction: Transaction,
+    tenant: str,
+    about: tuple[str | None, str | None],
+    after: str,
+    limit: int,
 ) -> list[Head]:
-    """A page of the tenant's conversations."""
+    """A page of the tenant's conversations, of a project and of a person if they are given."""
+    project, person = about
     found = await transaction.rows(
         f"{_HEAD} WHERE tenant = %(tenant)s AND name > %(after)s"
         f"{'' if project is None else ' AND project = %(project)s'}"
+        f"{'' if person is None else ' AND person = %(person)s'}"
         " ORDER BY name LIMIT %(limit)s",
-        {"tenant": tenant, "after": after, "project": project, "limit": max(limit, 0)},
+        {
+            "tenant": tenant,
+            "after": after,
+            "limit": max(limit, 0),
+            "project": project,
+            "person": person,
+        },
     )
     return [rows.head_of(row) for row in found]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
 from firnline.log.entry import Head, Key, Project
@@ -10,7 +9,7 @@ from firnline.log.message import encode_json, microseconds
 from firnline.log.text import Json
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Transaction
-from firnline.store.rows import projects_of
+from firnline.store.rows import Described, projects_of
 from firnline.store.seals import project_part
 
 _PROJECTS: Final = (
@@ -21,13 +20,9 @@ _SEALS: Final = "SELECT part, count, mark FROM seal WHERE tenant = %s AND conver
 
 
 async def describe(
-    transaction: Transaction,
-    key: Key,
-    about: tuple[str | None, dict[str, Json] | None, dict[str, Json] | None, datetime | None],
-    known: Head | None,
+    transaction: Transaction, key: Key, about: Described, known: Head | None
 ) -> Head:
-    """Set project, metadata, strategy and time if given; create the conversation if needed."""
-    project, metadata, strategy, created_at = about
+    """Set what is given; create the conversation if needed."""
     if known is None:
         await _lock(transaction, key)
     else:
@@ -35,12 +30,13 @@ async def describe(
         known.check_described(await log.head(transaction, key))
     transaction.later(
         "UPDATE conversation SET project = coalesce(%s, project),"
-        " metadata = coalesce(%s::json, metadata), strategy = coalesce(%s::json, strategy)"
+        " person = coalesce(%s, person), metadata = coalesce(%s::json, metadata),"
+        " strategy = coalesce(%s::json, strategy)"
         " WHERE tenant = %s AND name = %s",
-        (project, _json(metadata), _json(strategy), *key),
+        (about.project, about.person, _json(about.metadata), _json(about.strategy), *key),
     )
-    if created_at is not None:
-        at = microseconds(created_at)
+    if about.created_at is not None:
+        at = microseconds(about.created_at)
         transaction.later(
             "UPDATE conversation SET created_at = %s, updated_at ="
             " CASE next_seq WHEN 0 THEN %s ELSE updated_at END WHERE tenant = %s AND name = %s",

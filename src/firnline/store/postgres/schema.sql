@@ -32,6 +32,8 @@ CREATE TABLE conversation (
 CREATE INDEX conversation_owed ON conversation (owed_at, id) WHERE owed_at IS NOT NULL;
 CREATE INDEX conversation_project ON conversation (tenant, project, name)
     WHERE project IS NOT NULL;
+CREATE INDEX conversation_person ON conversation (tenant, person, name)
+    WHERE person IS NOT NULL;
 
 -- One entry. `body` is the message's canonical form, `total` the running token total including it.
 CREATE TABLE entry (
@@ -307,9 +309,10 @@ $$;
 
 CREATE FUNCTION about_mark(c conversation) RETURNS bigint LANGUAGE sql STABLE
     SET search_path = firnline, pg_catalog AS $$
-    SELECT seal_mark(hex(c.genesis), hex(c.project), hex(c.metadata::text), hex(c.strategy::text),
-        hex(c.archived), hex(c.fence), hex(c.lease_owner), hex(c.lease_until), hex(c.owed_at),
-        hex(c.created_at))
+    SELECT seal_mark(hex(c.genesis),
+        coalesce(hex(c.project), '') || coalesce(' ' || hex(c.person), ''),
+        hex(c.metadata::text), hex(c.strategy::text), hex(c.archived), hex(c.fence),
+        hex(c.lease_owner), hex(c.lease_until), hex(c.owed_at), hex(c.created_at))
 $$;
 
 -- The seals that the rows of a conversation should have; of a tenant's projects if `which` is 0, of
@@ -415,8 +418,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE TRIGGER sealed AFTER INSERT OR DELETE OR UPDATE OF genesis, project, metadata, strategy,
-    archived, fence, lease_owner, lease_until, owed_at, created_at ON conversation
+CREATE TRIGGER sealed AFTER INSERT OR DELETE OR UPDATE OF genesis, project, person, metadata,
+    strategy, archived, fence, lease_owner, lease_until, owed_at, created_at ON conversation
     FOR EACH ROW WHEN (current_setting('firnline.tenant', true) <> '')
     EXECUTE FUNCTION seal_about();
 

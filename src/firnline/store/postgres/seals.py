@@ -35,7 +35,7 @@ _WRONG_HERE: Final = _WRONG.format(
 _WRONG_ANYWHERE: Final = _WRONG.format(stored="seal", found="sealing(NULL, NULL)")
 _OWN: Final = "tenant = %s AND conversation = %s"
 _DESCRIBE: Final = (
-    "UPDATE conversation SET project = %s, metadata = %s::json, strategy = %s::json,"
+    "UPDATE conversation SET project = %s, person = %s, metadata = %s::json, strategy = %s::json,"
     " fence = fence + 1, lease_owner = NULL, lease_until = NULL, owed_at = NULL,"
     " archived = (SELECT coalesce(sum(last_seq - first_seq + 1), 0) FROM segment s"
     " WHERE s.tenant = conversation.tenant AND s.conversation = conversation.id)"
@@ -136,7 +136,7 @@ async def mend(transaction: Transaction, key: Key, parts: Collection[str], known
     transaction.later(f"DELETE FROM seal WHERE {_OWN}", own)  # otherwise it is not changed
     if ABOUT in parts:
         strategy = None if known.strategy is None else encode_json(known.strategy)
-        described = known.project, encode_json(known.metadata), strategy
+        described = known.project, known.person, encode_json(known.metadata), strategy
         transaction.later(_DESCRIBE, (*described, *own))
     if PINS in parts:
         transaction.later(f"DELETE FROM pin WHERE {_OWN}", own)

@@ -170,6 +170,12 @@ def _within(tenant: str, scope: Scope) -> tuple[str, Mapping[str, Any]]:
             " WHERE tenant = %(tenant)s AND project = %(project)s)"
         )
         values["project"] = scope.project
+    if scope.person is not None:
+        parts.append(
+            " AND conversation IN (SELECT id FROM conversation"
+            " WHERE tenant = %(tenant)s AND person = %(person)s)"
+        )
+        values["person"] = scope.person
     if scope.since is not None:
         parts.append(" AND at >= %(since)s")
         values["since"] = microseconds(scope.since)

@@ -72,7 +72,7 @@ from firnline.store.postgres.errors import translate_error
 from firnline.store.postgres.listen import PendingListener
 from firnline.store.postgres.topics import read_topics, save_topics, topic_members, topics_of
 from firnline.store.postgres.vectors import put_vectors
-from firnline.store.rows import SEQ_MAX, page
+from firnline.store.rows import SEQ_MAX, Described, page
 from firnline.store.topics import TopicCache
 
 T = TypeVar("T")
@@ -146,6 +146,7 @@ class PostgresStore:
         *,
         expected_seq: int | None = None,
         idempotency: Idempotency | None = None,
+        person: str | None = None,
     ) -> Appended:
         """See `Store.append`. With an idempotency key, an unknown outcome is looked up."""
         if not drafts:
@@ -153,7 +154,7 @@ class PostgresStore:
         sizes = [(draft.message, len(draft.body)) for draft in drafts]
         found = await append.analyze(key.tenant, sizes)
         first, again = append.AppendTry(), append.AppendTry()
-        given = append.QueuedAppend(key, drafts, found, expected_seq, idempotency, first)
+        given = append.QueuedAppend(key, drafts, found, expected_seq, idempotency, first, person)
         try:
             return await self._appender.append(given)
         except StoreTimeout as doubt:
@@ -228,11 +229,17 @@ class PostgresStore:
     # -- conversations and projects -----------------------------------------------------------
 
     async def conversations(
-        self, tenant: str, *, project: str | None = None, after: str = "", limit: int = 100
+        self,
+        tenant: str,
+        *,
+        project: str | None = None,
+        person: str | None = None,
+        after: str = "",
+        limit: int = 100,
     ) -> list[Head]:
         """See `Store.conversations`."""
         return await self._read(
-            tenant, lambda tx: log.conversations(tx, tenant, project, after, limit)
+            tenant, lambda tx: log.conversations(tx, tenant, (project, person), after, limit)
         )
 
     async def recent(
@@ -246,13 +253,14 @@ class PostgresStore:
         key: Key,
         *,
         project: str | None = None,
+        person: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
         created_at: datetime | None = None,
         known: Head | None = None,
     ) -> Head:
         """See `Store.describe`."""
-        about = project, metadata, strategy, created_at
+        about = Described(project, person, metadata, strategy, created_at)
         return await self._write(key.tenant, lambda tx: projects.describe(tx, key, about, known))
 
     async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:

@@ -179,6 +179,13 @@ def _writes_checksums(connection: apsw.Connection) -> bool:
         verify_reads(connection, on=False)
 
 
+_HAS_PERSONS: Final = "SELECT 1 FROM pragma_table_info('conversation') WHERE name = 'person'"
+_WITHOUT_PERSONS: Final = (
+    "CREATE TEMP VIEW conversation AS SELECT *, NULL AS person FROM main.conversation"
+)
+"""Of an older Firnline, and it cannot be migrated now."""
+
+
 def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -> None:
     connection.set_busy_handler(busy_handler(place.busy_seconds))
     verify_reads(connection, on=False)  # rows have their own checksums; see `checksums`
@@ -198,6 +205,8 @@ def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -
     elif place.read_only:  # of an older Firnline, and it cannot be migrated now
         connection.execute("CREATE TEMP TABLE seal (conversation, part, count, mark)")
         connection.execute("CREATE TEMP VIEW sealing AS SELECT * FROM seal")
+    if place.read_only and not fetch_one(connection, _HAS_PERSONS):
+        connection.execute(_WITHOUT_PERSONS)
 
 
 def busy_handler(seconds: float) -> Callable[[int], bool]:

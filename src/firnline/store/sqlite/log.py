@@ -47,7 +47,7 @@ _SPAN: Final = (
 )
 _HEAD: Final = (
     "SELECT tenant, name, genesis, next_seq, hash, total, created_at, updated_at, project,"
-    " metadata, archived, strategy, fence, lease_owner, lease_until, owed_at, mark"
+    " person, metadata, archived, strategy, fence, lease_owner, lease_until, owed_at, mark"
     " FROM conversation c LEFT JOIN seal ON seal.conversation = c.id AND part = 'about'"
 )
 
@@ -74,15 +74,19 @@ def append(
     drafts: Sequence[EntryDraft],
     expected_seq: int | None,
     idempotency: Idempotency | None,
+    person: str | None,
 ) -> Appended:
     """Add messages; all checks run before the first write."""
     head = heads.find(connection, key)
+    rows.check_person(key, head.person if head else None, person)
     if idempotency and head and (done := _replay(connection, heads, key, head, idempotency)):
         return done
     next_seq = head.next_seq if head else 0
     rows.check_append(key, next_seq, drafts, expected_seq)
     if head is None:
         head = heads.create(connection, key, microseconds(drafts[0].time))
+    if person is not None and head.person is None:
+        heads.claim(connection, head, person)
     entries = rows.next_entries(head.next_seq, head.total, head.hash, drafts)
     heads.add(head, _new_rows(head, entries, drafts))
     if idempotency:
@@ -199,13 +203,19 @@ def _check_head(connection: apsw.Connection, key: Key, known: Head) -> None:
 
 
 def conversations(
-    connection: apsw.Connection, tenant: str, project: str | None, after: str, limit: int
+    connection: apsw.Connection,
+    tenant: str,
+    about: tuple[str | None, str | None],
+    after: str,
+    limit: int,
 ) -> list[Head]:
-    """A page of the tenant's conversations."""
+    """A page of the tenant's conversations, of a project and of a person if they are given."""
+    project, person = about
     found = connection.execute(
         f"{_HEAD} WHERE tenant = :tenant AND name > :after"
-        f"{'' if project is None else ' AND project = :project'} ORDER BY name LIMIT :limit",
-        {"tenant": tenant, "after": after, "project": project, "limit": limit},
+        f"{'' if project is None else ' AND project = :project'}"
+        f"{'' if person is None else ' AND person = :person'} ORDER BY name LIMIT :limit",
+        {"tenant": tenant, "after": after, "project": project, "person": person, "limit": limit},
     )
     return [rows.head_of(row) for row in found]
 

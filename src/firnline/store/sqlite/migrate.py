@@ -32,8 +32,8 @@ from firnline.store.sqlite.connection import (
     watch_rows,
 )
 
-_SEALED: Final = 5
-"""The migration that introduced seals."""
+_SEALED: Final = 9
+"""The migration that added the last column that is sealed; before it, rows without seals are."""
 
 
 def shipped_migrations() -> Mapping[int, str]:
@@ -52,7 +52,7 @@ def migrate(connection: apsw.Connection, migrations: Mapping[int, str]) -> int:
                 connection.execute(migrations[number])
                 if number == _SEALED:
                     watch_rows(connection)
-                    connection.execute("INSERT INTO seal SELECT * FROM sealing")
+                    connection.execute("INSERT OR IGNORE INTO seal SELECT * FROM sealing")
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {number}")
             connection.execute("COMMIT")

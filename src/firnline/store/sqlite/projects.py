@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import apsw
 
 from firnline.log.entry import Head, Key, Project
 from firnline.log.message import encode_json, microseconds
 from firnline.log.text import Json
-from firnline.store.rows import projects_of
+from firnline.store.rows import Described, projects_of
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import fetch_one
 from firnline.store.sqlite.seals import project_seals
@@ -20,30 +18,30 @@ def describe(
     connection: apsw.Connection,
     heads: WriteBuffer,
     key: Key,
-    about: tuple[str | None, dict[str, Json] | None, dict[str, Json] | None, datetime | None],
+    about: Described,
     now: int,
     known: Head | None,
 ) -> Head:
-    """Set project, metadata, strategy and time if given; create the conversation if needed."""
+    """Set what is given; create the conversation if needed."""
     if known is not None:
         known.check_described(log.head(connection, key))
-    project, metadata, strategy, created_at = about
-    if heads.find(connection, key) is None:
-        heads.create(connection, key, now)
+    head = heads.find(connection, key) or heads.create(connection, key, now)
+    if about.person is not None:
+        heads.claim(connection, head, about.person)
     connection.execute(
         "UPDATE conversation SET project = coalesce(?, project), metadata = coalesce(?, metadata),"
         " strategy = coalesce(?, strategy) WHERE tenant = ? AND name = ?",
-        (project, _json(metadata), _json(strategy), *key),
+        (about.project, _json(about.metadata), _json(about.strategy), *key),
     )
-    if created_at is not None:
+    if about.created_at is not None:
         connection.execute(
             "UPDATE conversation SET created_at = ?1, updated_at = iif(next_seq, updated_at, ?1)"
             " WHERE tenant = ?2 AND name = ?3",
-            (microseconds(created_at), *key),
+            (microseconds(about.created_at), *key),
         )
-    head = log.head(connection, key)
-    assert head is not None  # noqa: S101 - it was just written
-    return head
+    now_described = log.head(connection, key)
+    assert now_described is not None  # noqa: S101 - it was just written
+    return now_described
 
 
 def _json(value: dict[str, Json] | None) -> str | None:

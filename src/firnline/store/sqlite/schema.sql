@@ -1,7 +1,7 @@
 -- One conversation. Its head (next_seq, total, hash) is written with every append, so that entries
 -- missing from the end of the log are noticed. `indexed` is how far the
 -- views of the log (said, search) have come. `strategy` is JSON, and says how it is digested;
--- `owed_at` is when that is due, NULL if nothing is owed.
+-- `owed_at` is when that is due, NULL if nothing is owed; `person` is whom it is with.
 -- Ids are never used again: a late archive or lease of an erased conversation must find nothing.
 CREATE TABLE conversation (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -22,6 +22,7 @@ CREATE TABLE conversation (
     owed_at     INTEGER,
     created_at  INTEGER NOT NULL,
     updated_at  INTEGER NOT NULL,
+    person      TEXT,
     UNIQUE (tenant, name)
 ) STRICT;
 
@@ -30,6 +31,8 @@ CREATE INDEX conversation_project ON conversation (tenant, project, name)
     WHERE project IS NOT NULL;
 CREATE INDEX conversation_recent ON conversation (tenant, project, updated_at DESC, name)
     WHERE project IS NOT NULL;
+CREATE INDEX conversation_person ON conversation (tenant, person, name)
+    WHERE person IS NOT NULL;
 
 -- One entry. id = conversation.id << 32 | seq: the table itself is the index by (conversation, seq).
 -- `body` is the message's canonical form, `total` the running token total including this entry.

@@ -113,11 +113,11 @@ def mend(connection: apsw.Connection, key: Key, parts: Collection[str], known: K
     if ABOUT in parts:
         strategy = None if known.strategy is None else encode_json(known.strategy)
         connection.execute(
-            "UPDATE conversation SET project = ?2, metadata = ?3, strategy = ?4, fence = fence + 1,"
-            " lease_owner = NULL, lease_until = NULL, owed_at = NULL, archived = (SELECT coalesce("
-            "sum(last_seq - (id & 4294967295) + 1), 0) FROM segment WHERE id BETWEEN ?1 << 32 AND"
-            " (?1 << 32) | 4294967295) WHERE id = ?1",
-            (id_, known.project, encode_json(known.metadata), strategy),
+            "UPDATE conversation SET project = ?2, metadata = ?3, strategy = ?4, person = ?5,"
+            " fence = fence + 1, lease_owner = NULL, lease_until = NULL, owed_at = NULL,"
+            " archived = (SELECT coalesce(sum(last_seq - (id & 4294967295) + 1), 0)"
+            " FROM segment WHERE id BETWEEN ?1 << 32 AND (?1 << 32) | 4294967295) WHERE id = ?1",
+            (id_, known.project, encode_json(known.metadata), strategy, known.person),
         )
     if PINS in parts:
         connection.execute("DELETE FROM pin WHERE conversation = ?", (id_,))

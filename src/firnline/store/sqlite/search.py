@@ -173,6 +173,9 @@ def _matches(
     if scope.project is not None:
         where.append("c.project = :project")
         values["project"] = scope.project
+    if scope.person is not None:
+        where.append("c.person = :person")
+        values["person"] = scope.person
     if scope.since is not None or scope.until is not None:
         where.append(_SAID)
         values["name"] = scope.conversation
@@ -259,11 +262,15 @@ def _unindexed_entries(
     """Entries that are not indexed and in scope, but for its topics: conversation and message."""
     outdated = is_outdated(connection)
     for id_, _ in unindexed(connection, tenant, scope.conversation, everything=outdated):
-        name, project, first = fetch_one(
-            connection, "SELECT name, project, indexed FROM conversation WHERE id = ?", (id_,)
+        name, project, person, first = fetch_one(
+            connection,
+            "SELECT name, project, person, indexed FROM conversation WHERE id = ?",
+            (id_,),
         )
         place = log.find(connection, Key(tenant, name))
         if place is None or scope.project not in (None, project):
+            continue
+        if scope.person not in (None, person):
             continue
         if first < 0:
             raise StoreCorrupt(f"the row of the conversation {name!r} is damaged")

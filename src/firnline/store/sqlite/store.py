@@ -58,7 +58,7 @@ from firnline.protocols import (
 )
 from firnline.store.cards import card_query, check_card, drop_query
 from firnline.store.digests import check_lease_seconds
-from firnline.store.rows import page
+from firnline.store.rows import Described, page
 from firnline.store.sqlite import (
     archive,
     checksums,
@@ -252,12 +252,15 @@ class SqliteStore:
         *,
         expected_seq: int | None = None,
         idempotency: Idempotency | None = None,
+        person: str | None = None,
     ) -> Appended:
         """See `Store.append`."""
         if not drafts:
             raise InputError("nothing to append")
         return await self._write(
-            lambda con: log.append(con, self._heads, key, drafts, expected_seq, idempotency),
+            lambda con: log.append(
+                con, self._heads, key, drafts, expected_seq, idempotency, person
+            ),
             size=sum([len(draft.body) for draft in drafts]),
         )
 
@@ -335,10 +338,16 @@ class SqliteStore:
     # -- conversations and projects -----------------------------------------------------------
 
     async def conversations(
-        self, tenant: str, *, project: str | None = None, after: str = "", limit: int = 100
+        self,
+        tenant: str,
+        *,
+        project: str | None = None,
+        person: str | None = None,
+        after: str = "",
+        limit: int = 100,
     ) -> list[Head]:
         """See `Store.conversations`."""
-        asked = tenant, project, after, limit
+        asked = tenant, (project, person), after, limit
         return await self._read(lambda con: log.conversations(con, *asked), proven=True)
 
     async def recent(
@@ -353,6 +362,7 @@ class SqliteStore:
         key: Key,
         *,
         project: str | None = None,
+        person: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
         created_at: datetime | None = None,
@@ -360,7 +370,7 @@ class SqliteStore:
     ) -> Head:
         """See `Store.describe`."""
         now = microseconds(self._clock())
-        about = project, metadata, strategy, created_at
+        about = Described(project, person, metadata, strategy, created_at)
         return await self._change(
             lambda con: projects.describe(con, self._heads, key, about, now, known)
         )

@@ -3,8 +3,8 @@
 -- its rows, and the change shows. `seal_mark` is a hash, a function of the program.
 CREATE TEMP VIEW IF NOT EXISTS sealing (conversation, part, count, mark) AS
     SELECT id, 'about', 1,
-        seal_mark(hex(genesis), hex(project), hex(metadata), hex(strategy), hex(archived),
-            hex(fence), hex(lease_owner), hex(lease_until), hex(owed_at), hex(created_at))
+        seal_mark(hex(genesis), hex(project) || iif(person IS NULL, '', ' ' || hex(person)),
+            hex(metadata), hex(strategy), hex(archived), hex(fence), hex(lease_owner), hex(lease_until), hex(owed_at), hex(created_at))
         FROM conversation
     UNION ALL SELECT conversation, 'pins', count(*), sum(seal_mark(hex(seq))) FROM pin GROUP BY 1
     UNION ALL SELECT c.id, 'digests', count(*),
@@ -29,28 +29,31 @@ CREATE TEMP VIEW IF NOT EXISTS sealing (conversation, part, count, mark) AS
 
 -- A row that does not match its seal is not changed: its new seal would hide the damage.
 CREATE TEMP TRIGGER IF NOT EXISTS conversation_sealed BEFORE UPDATE OF
-    genesis, project, metadata, strategy, archived, fence, lease_owner, lease_until, owed_at,
-    created_at ON main.conversation
+    genesis, project, person, metadata, strategy, archived, fence, lease_owner, lease_until,
+    owed_at, created_at ON main.conversation
     WHEN EXISTS (SELECT 1 FROM seal WHERE conversation = OLD.id AND part = 'about'
-        AND mark != seal_mark(hex(OLD.genesis), hex(OLD.project), hex(OLD.metadata),
-            hex(OLD.strategy), hex(OLD.archived), hex(OLD.fence), hex(OLD.lease_owner),
-            hex(OLD.lease_until), hex(OLD.owed_at), hex(OLD.created_at)))
+        AND mark != seal_mark(hex(OLD.genesis),
+            hex(OLD.project) || iif(OLD.person IS NULL, '', ' ' || hex(OLD.person)),
+            hex(OLD.metadata), hex(OLD.strategy), hex(OLD.archived), hex(OLD.fence),
+            hex(OLD.lease_owner), hex(OLD.lease_until), hex(OLD.owed_at), hex(OLD.created_at)))
 BEGIN
     SELECT RAISE(ABORT, 'the row of a conversation does not match its seal');
 END;
 
 CREATE TEMP TRIGGER IF NOT EXISTS conversation_added AFTER INSERT ON main.conversation BEGIN
-    INSERT INTO seal VALUES (NEW.id, 'about', 1, seal_mark(hex(NEW.genesis), hex(NEW.project),
+    INSERT INTO seal VALUES (NEW.id, 'about', 1, seal_mark(hex(NEW.genesis),
+        hex(NEW.project) || iif(NEW.person IS NULL, '', ' ' || hex(NEW.person)),
         hex(NEW.metadata), hex(NEW.strategy), hex(NEW.archived), hex(NEW.fence),
         hex(NEW.lease_owner), hex(NEW.lease_until), hex(NEW.owed_at), hex(NEW.created_at)))
         ON CONFLICT DO UPDATE SET count = excluded.count, mark = excluded.mark;
 END;
 
 CREATE TEMP TRIGGER IF NOT EXISTS conversation_changed AFTER UPDATE OF
-    genesis, project, metadata, strategy, archived, fence, lease_owner, lease_until, owed_at,
-    created_at ON main.conversation
+    genesis, project, person, metadata, strategy, archived, fence, lease_owner, lease_until,
+    owed_at, created_at ON main.conversation
 BEGIN
-    INSERT INTO seal VALUES (NEW.id, 'about', 1, seal_mark(hex(NEW.genesis), hex(NEW.project),
+    INSERT INTO seal VALUES (NEW.id, 'about', 1, seal_mark(hex(NEW.genesis),
+        hex(NEW.project) || iif(NEW.person IS NULL, '', ' ' || hex(NEW.person)),
         hex(NEW.metadata), hex(NEW.strategy), hex(NEW.archived), hex(NEW.fence),
         hex(NEW.lease_owner), hex(NEW.lease_until), hex(NEW.owed_at), hex(NEW.created_at)))
         ON CONFLICT DO UPDATE SET count = excluded.count, mark = excluded.mark;

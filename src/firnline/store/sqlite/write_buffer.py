@@ -44,6 +44,7 @@ class OpenHead:
     total: int
     hash: str
     updated_at: int
+    person: str | None = None
 
 
 class WriteBuffer:
@@ -140,7 +141,7 @@ class WriteBuffer:
         if head is None:
             row = fetch_one(
                 connection,
-                "SELECT genesis, id, next_seq, total, hash, updated_at FROM conversation"
+                "SELECT genesis, id, next_seq, total, hash, updated_at, person FROM conversation"
                 " WHERE tenant = ? AND name = ?",
                 key,
             )
@@ -166,6 +167,12 @@ class WriteBuffer:
         head = OpenHead(connection.last_insert_rowid(), 0, 0, start, now)
         self._known[key] = head
         return head
+
+    def claim(self, connection: apsw.Connection, head: OpenHead, person: str) -> None:
+        """Set the person of a conversation."""
+        sql = "UPDATE conversation SET person = ? WHERE id = ?"
+        connection.execute(sql, (person, head.id))
+        head.person = person
 
 
 def _write_many(connection: apsw.Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
