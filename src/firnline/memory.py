@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import asdict
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from os import PathLike
 from types import TracebackType
@@ -26,6 +26,7 @@ from firnline.context.plan import Strategy
 from firnline.context.tools import Toolbox, as_schemas, joined
 from firnline.context.view import in_force, is_still, span_of
 from firnline.digest import APPLICATION, items
+from firnline.digest.facts import Fact
 from firnline.engine import stats
 from firnline.engine.context_builder import BuildRequest
 from firnline.engine.digest_history import (
@@ -41,6 +42,7 @@ from firnline.engine.engine import Engine
 from firnline.engine.erasure import checked_rule, erase_conversation
 from firnline.engine.events import of_append, of_context, of_erase, of_fold, of_recall
 from firnline.engine.options import MemoryOptions, check_names
+from firnline.engine.people import ErasedPerson, Profile
 from firnline.engine.recall import Filters, check_filters, check_time, scope_of
 from firnline.engine.stats import Stats
 from firnline.engine.turn import (
@@ -227,7 +229,7 @@ class Memory:
                 key, drafts, expected_seq=expected_seq, idempotency=idempotency, person=person
             )
             timer.done(of_append, appended)
-        await self._engine.on_append(key, given, person)
+        await self._engine.on_append(key, given, appended, person)
         return appended
 
     async def describe(
@@ -249,8 +251,13 @@ class Memory:
         key, clean = self._key(conversation), partial(clean_metadata, metadata)
         cleaned = None if metadata is None else await run_by_size(text_size(metadata), clean)
         about: dict[str, Any] = {"project": project, "person": person, "metadata": cleaned}
+        if person is not None:
+            await self._engine.people.leave(key, person)
         async with recorded(self._store, key, "describe", **about):
-            return await self._store.describe(key, **about, known=known)
+            head = await self._store.describe(key, **about, known=known)
+        if person is not None:
+            await self._engine.people.read(key, person)
+        return head
 
     async def branch(self, conversation: str, seq: int, name: str) -> Head:
         """Copy the entries 0 to `seq` into a new conversation `name`.
@@ -706,6 +713,38 @@ class Memory:
     def _history(self, project: str) -> ProjectHistory:
         return ProjectHistory(self._store, self._tenant, clean_name(project, "project"))
 
+    # -- people -------------------------------------------------------------------------------
+
+    async def facts(
+        self,
+        *,
+        person: str,
+        as_of: datetime | date | str | None = None,
+        known_at: datetime | date | str | None = None,
+        history: bool = False,
+    ) -> list[Fact]:
+        """What a person stated in all their conversations, with evidence; what holds now.
+
+        `as_of`: what held at that time. `known_at`: what was known then, from what had been said.
+        A date is the end of that day in UTC. `history`: every fact, ended and reverted ones too.
+        """
+        clean_name(person, "person")
+        return await self._engine.people.facts(
+            person, as_of=as_of, known_at=known_at, history=history
+        )
+
+    async def profile(self, person: str) -> Profile:
+        """What holds of a person now: the text that contexts carry, and the facts it rests on."""
+        return await self._engine.people.profile(clean_name(person, "person"))
+
+    async def revert_fact(self, person: str, fact: str) -> Fact:
+        """Withdraw a fact by its id: what it replaced holds again. Both are kept."""
+        return await self._engine.people.revert(clean_name(person, "person"), fact)
+
+    async def rebuild_facts(self, person: str) -> int:
+        """Read a person's facts from their messages again; returns how many hold."""
+        return await self._engine.people.rebuild(clean_name(person, "person"))
+
     async def recall(
         self,
         conversation: str | None,
@@ -738,6 +777,10 @@ class Memory:
             if filters.get("topic") is not None or filters.get("tags"):
                 scope = await self._engine.topics.narrow(self._tenant, scope, filters)
             hits = await self._engine.recaller.recall(query, scope, limit=limit, tokens=tokens)
+            if scope.person and (conversation, scope.project, scope.topics) == (None, None, None):
+                hits = await self._engine.people.put_facts_first(
+                    query, hits, scope, (limit, tokens)
+                )
             timer.done(of_recall, hits)
         return hits
 
@@ -929,10 +972,33 @@ class Memory:
         """
         with self._engine.events.timed("erase", conversation) as timer:
             key = self._key(conversation)
-            erased, *others = await erase_conversation(self._store, key, branches=branches)
+            erased, *others = await erase_conversation(
+                self._store, self._engine.people, key, branches=branches
+            )
             timer.done(of_erase, erased)
         self._engine.forget_all(erased, others)
         return erased
+
+    async def erase_person(self, person: str) -> ErasedPerson:
+        """Erase a person: their conversations, the branches of these, facts, profile and prompts.
+
+        One certificate for all. An interrupted call can be repeated.
+        """
+        people, done = self._engine.people, list[Erased]()
+        facts = await people.drop(clean_name(person, "person"))
+        while page := await self.conversations(person=person):
+            for head in page:
+                with suppress(UnknownConversation):  # another process erased it
+                    done.append(await self.erase(head.conversation, branches=True))
+        await people.drop(person)
+        survives = sorted({name for one in done for name in one.survives}, key=str.encode)
+        return ErasedPerson(
+            person=person,
+            conversations=tuple(done),
+            facts=facts,
+            erased_at=self._clock(),
+            survives=tuple(survives),
+        )
 
     async def erase_messages(
         self,

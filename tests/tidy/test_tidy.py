@@ -15,16 +15,16 @@ FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_P99 = 40
 MODULE_LINES_MAX = 460
 LONGER = {  # module: why it may be longer
-    "memory.py": (1030, "every verb of the library, each a few lines and a docstring"),
+    "memory.py": (1130, "every verb of the library, each a few lines and a docstring"),
     "log/entry.py": (540, "the values of the log and of what is derived from it"),
     "log/message.py": (510, "a message and its canonical form, best read together"),
     "client/verbs.py": (720, "the same verbs over HTTP, a few lines each"),
     "protocols.py": (700, "the contracts are prose"),
     "server/rest/requests.py": (540, "every body and parameter of the API, a few lines each"),
-    "store/ram.py": (800, "every promise of the protocol, to be read beside it"),
-    "store/sqlite/store.py": (700, "every method of the protocol, a few lines each"),
+    "store/ram.py": (830, "every promise of the protocol, to be read beside it"),
+    "store/sqlite/store.py": (715, "every method of the protocol, a few lines each"),
     "store/postgres/store.py": (590, "the same methods, over transactions"),
-    "store/mongo/store.py": (540, "the same methods, over single-document writes"),
+    "store/mongo/store.py": (550, "the same methods, over single-document writes"),
     "transfer/jsonl.py": (520, "a format and its reader, best read together"),
     "testing/conformance.py": (800, "one suite, read from top to bottom; each test is short"),
 }

@@ -80,7 +80,8 @@ async def test_words_of_an_older_store_are_indexed_again(tmp_path):
         connection.execute("INSERT INTO search (rowid, terms) SELECT id, 'organized' FROM entry")
         connection.execute(
             "UPDATE conversation SET indexed = next_seq; DROP INDEX conversation_person;"
-            " ALTER TABLE conversation DROP COLUMN person; PRAGMA user_version = 6"
+            " PRAGMA legacy_alter_table = 1; ALTER TABLE conversation DROP COLUMN person;"
+            " PRAGMA user_version = 6"
         )
     for read_only in (True, False, True):
         store = SqliteStore(path, read_only=read_only)

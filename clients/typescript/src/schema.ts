@@ -1664,6 +1664,7 @@ export interface components {
             chance: number;
             /** @description The newer message that outdates what this one states. */
             superseded_by: number | null;
+            superseded_in: string | null;
             explanation: string;
         };
         /** @description The entries that were found, best first. */

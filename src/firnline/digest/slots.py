@@ -352,7 +352,7 @@ class SpokenStatement(NamedTuple):
 
 def outdated(stated: Iterable[SpokenStatement]) -> dict[SpokenStatement, SpokenStatement]:
     """The statements that a newer one outdates, each with the one that does it."""
-    state = _Slots({}, {})
+    state = Slots({}, {})
     for one in sorted(stated, key=lambda one: (one.seq, one.statement.start)):
         state.add(one)
     return state.by
@@ -365,21 +365,21 @@ def current(by: Mapping[SpokenStatement, SpokenStatement], one: SpokenStatement)
     return one
 
 
-class _Slots(NamedTuple):
+class Slots(NamedTuple):
     """The statements in force, by subject and slot, and what outdated the others."""
 
     in_force: dict[tuple[str, str], list[SpokenStatement]]
     by: dict[SpokenStatement, SpokenStatement]
 
-    def add(self, new: SpokenStatement) -> None:
-        """Add a statement; what it outdates is no longer in force."""
+    def add(self, new: SpokenStatement) -> tuple[str, str]:
+        """Add a statement; what it outdates is no longer in force. Returns its subject and slot."""
         one = new.statement
         if new.echo:
             # It repeats what was known before: it is outdated with what it agrees with.
             for key in self._keys(new):
                 if any(agree(old.statement.value, one.value) for old in self.in_force[key]):
                     self.in_force[key].append(new)
-            return
+            return new.subject, one.slot
         key = self._named(new)
         if one.old:
             key = self._replace_old(new) or key
@@ -389,6 +389,7 @@ class _Slots(NamedTuple):
         if key[1] not in slots.MANY:
             self._supersede(there, new, lambda old: not one.value or not agree(old, one.value))
         there.append(new)
+        return key
 
     def _keys(self, new: SpokenStatement) -> list[tuple[str, str]]:
         return [key for key in self.in_force if key == (new.subject, new.statement.slot)]

@@ -28,8 +28,8 @@ from firnline.engine.erasure import MessageEraser
 from firnline.engine.events import Events, of_erase
 from firnline.engine.options import MemoryOptions
 from firnline.engine.pending import PendingDigests, StrategyRegistry
-from firnline.engine.prover import Prover, Sign
 from firnline.engine.people import People
+from firnline.engine.prover import Prover, Sign
 from firnline.engine.question import QuestionRewriter
 from firnline.engine.recall import AUTO, Recaller, as_embedder
 from firnline.engine.repair import Repairer
@@ -37,7 +37,7 @@ from firnline.engine.topic_assigner import TopicAssigner
 from firnline.engine.worker import Worker
 from firnline.errors import FirnlineError, outline
 from firnline.log import limits
-from firnline.log.entry import Erased, Key
+from firnline.log.entry import Appended, Erased, Key
 from firnline.log.message import Message
 from firnline.log.tokens import DEFAULT_MODEL, TokenCounter, counter
 from firnline.models import open_model
@@ -65,7 +65,8 @@ class Engine:
         self.topics = TopicAssigner(
             store, embedder or WordEmbedder(), clock=clock, rules=options.get("topic_rules")
         )
-        self.eraser = MessageEraser(store, self.topics, count=self.count, clock=clock)
+        self.people = People(store, tenant, clock)
+        self.eraser = MessageEraser(store, self.topics, self.people, count=self.count, clock=clock)
         self.rewriter = QuestionRewriter(store, self.topics)
         self.recaller = Recaller(
             store, tenant=tenant, clock=clock, count=self.count, embedder=embedder
@@ -80,7 +81,6 @@ class Engine:
             clock=clock,
         )
         self.prover = Prover(store, _signer(options))
-        self.people = People(store, tenant)
         self.repairer = Repairer(store, self.digester, self.topics)
         self.builder = ContextBuilder(
             store,
@@ -152,7 +152,7 @@ class Engine:
             closing.push_async_callback(self.worker.stop)
 
     async def on_append(
-        self, key: Key, messages: Sequence[Message], person: str | None = None
+        self, key: Key, messages: Sequence[Message], appended: Appended, person: str | None
     ) -> None:
         """After an append: new entries get vectors and digests in the background.
 
@@ -163,8 +163,8 @@ class Engine:
             if self._works:
                 self.recaller.poke(key)
             await self.pending.on_append(key, messages)
-            if person is not None:
-                await self.people.on_append(key, person)
+            if person is not None:  # else it is read when it is needed
+                await self.people.on_append(key, appended, person)
         except Exception as error:
             self.pending.forget(key)
             name = f"{key.conversation} (tenant {key.tenant})"
@@ -199,8 +199,10 @@ class Engine:
         """After messages were erased: digests of what is left may be due."""
         self.forget_all(erased, others)
         for one in (erased, *others):
+            key = Key(self._tenant, one.conversation)
+            await self.people.read(key)
             if one.digests:
-                await self.pending.on_round(Key(self._tenant, one.conversation))
+                await self.pending.on_round(key)
 
     def _wake_worker(self) -> None:
         if self._works:

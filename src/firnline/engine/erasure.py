@@ -16,6 +16,7 @@ from firnline.context import marks
 from firnline.context.plan import is_question, units
 from firnline.context.render import render_digest
 from firnline.digest.withdraw import withdraw
+from firnline.engine.people import People
 from firnline.engine.recall import check_time
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, InputError, ModelError, UnknownConversation
@@ -36,7 +37,9 @@ _EVER: Final = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 # -- conversations ----------------------------------------------------------------------------
 
 
-async def erase_conversation(store: Store, key: Key, *, branches: bool) -> list[Erased]:
+async def erase_conversation(
+    store: Store, people: People, key: Key, *, branches: bool
+) -> list[Erased]:
     """Erase a conversation, and with `branches` those that hold copies of its messages.
 
     The conversation comes last, so that a repeated call finds the rest after a crash; its
@@ -45,21 +48,23 @@ async def erase_conversation(store: Store, key: Key, *, branches: bool) -> list[
     traces = await traces_of(store, key)
     done: list[Erased] = []
     if branches:
-        done += await _erase_all(store, key, await branches_of(store, traces))
+        done += await _erase_all(store, people, key, await branches_of(store, traces))
+    await people.withdraw(key)
     certificate = await store.erase(key)
     left = await branches_of(store, traces)
     for _ in range(_ROUNDS if branches and left else 0):
-        done += await _erase_all(store, key, left)
+        done += await _erase_all(store, people, key, left)
         left = await branches_of(store, traces)
         if not left:
             break
     return [_with_branches(certificate, done, left), *done]
 
 
-async def _erase_all(store: Store, key: Key, names: Sequence[str]) -> list[Erased]:
+async def _erase_all(store: Store, people: People, key: Key, names: Sequence[str]) -> list[Erased]:
     done: list[Erased] = []
     for name in names:
         with suppress(UnknownConversation):  # another process erased it
+            await people.withdraw(Key(key.tenant, name))
             done.append(await store.erase(Key(key.tenant, name)))
     return done
 
@@ -87,9 +92,16 @@ class MessageEraser:
     """Erases messages with everything derived from them."""
 
     def __init__(
-        self, store: Store, assigner: TopicAssigner, *, count: TokenCounter, clock: Clock
+        self,
+        store: Store,
+        assigner: TopicAssigner,
+        people: People,
+        *,
+        count: TokenCounter,
+        clock: Clock,
     ) -> None:
         self._store, self._topics, self._count, self._clock = store, assigner, count, clock
+        self._people = people
 
     async def erase(self, key: Key, rule: ErasureRule, *, branches: bool) -> list[Erased]:
         """Erase the messages of a rule; with `branches`, also their copies, which come first.
@@ -155,6 +167,8 @@ class MessageEraser:
         return sorted(seqs)
 
     async def _erase(self, key: Key, seqs: Sequence[int]) -> Erased:
+        if seqs:
+            await self._people.withdraw(key, seqs[0])
         for _ in range(_TRIES):
             erasure = await self._decide(key, seqs)
             with suppress(ConflictError):  # digests or topics have changed: decide again

@@ -296,7 +296,7 @@ class Hit:
     have the same message at the same sequence number: branches are copies. `chance` is the
     calibrated probability that the message is evidence for the question, from 0 to 1.
     `superseded_by` is the newer message that outdates what this one states: "I moved to Lisbon"
-    after "I live in Berlin".
+    after "I live in Berlin"; `superseded_in` is its conversation, if that is another one.
     """
 
     conversation: str
@@ -306,6 +306,7 @@ class Hit:
     also_in: tuple[str, ...] = ()
     chance: float = 0.0
     superseded_by: int | None = None
+    superseded_in: str | None = None
 
     @property
     def seq(self) -> int:

@@ -178,6 +178,16 @@ ITEM_CHARS_MAX: Final = 400
 """Characters of one item's value or quote, as the rules write them."""
 SET_ASIDE_MAX: Final = 50
 """Items without evidence that a digest lists."""
+
+# People and facts.
+FACTS_HELD: Final = 500
+"""Facts of a person that are kept ready for contexts; `facts` returns all of them."""
+PROFILE_FACTS: Final = 60
+"""Facts in a profile."""
+STATEMENTS_PER_CARD: Final = 500
+"""Statements that are stored together."""
+APPEND_READ_MAX: Final = 500
+"""Messages of an append that are read for facts at once; more are read later."""
 SENTENCES_MAX: Final = 600
 """Sentences that the offline summarizer compares."""
 SENTENCE_CHARS_MAX: Final = 2_000

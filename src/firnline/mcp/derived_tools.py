@@ -185,6 +185,6 @@ async def state(deps: ToolDeps, request: args.StateArguments) -> results.StateRe
     )
 
 
-def _fact(item: items.Item) -> results.Fact:
+def _fact(item: items.Item) -> results.StateFact:
     value = item.value if isinstance(item.value, str) else encode_json(item.value)
-    return results.Fact(field=item.field, name=item.name, value=value, seqs=list(item.seqs))
+    return results.StateFact(field=item.field, name=item.name, value=value, seqs=list(item.seqs))

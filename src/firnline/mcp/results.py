@@ -282,7 +282,7 @@ class DigestList(BaseModel):
         )
 
 
-class Fact(BaseModel):
+class StateFact(BaseModel):
     """A fact from a conversation, and the messages that state it."""
 
     field: str
@@ -302,7 +302,7 @@ class StateResult(BaseModel):
     """What is known of a conversation: facts, and the summary of older messages."""
 
     conversation: str
-    facts: list[Fact]
+    facts: list[StateFact]
     total: int = Field(description="The number of facts.")
     next_skip: int | None = None
     summary: str = ""

@@ -66,8 +66,8 @@ async def put_current_first(
 ) -> list[Hit]:
     """The hits, outdated ones marked, and each after its current statement if that is asked for."""
     found, question = list(hits), question[:QUESTION_CHARS_MAX]
-    words = _words(question)
-    asked = _asked_slots(words)
+    words = question_words(question)
+    asked = asked_slots(words)
     names = dict.fromkeys(hit.conversation for hit in found[:_TOP])
     if scope.conversation is not None:
         names[scope.conversation] = None
@@ -83,7 +83,7 @@ async def put_current_first(
         pool = {hit.seq: hit.entry for hit in found[:_READ_MAX] if hit.conversation == name}
         pool |= {entry.seq: entry for entry in newer}
         stated, by = await asyncio.to_thread(_judge, list(pool.values()))
-        past = _PAST.search(question) is not None
+        past = asks_past(question)
         for slot in asked:
             answers = [one for one in stated if (one in by) == past and _answers(one, slot)]
             if answers:
@@ -162,13 +162,18 @@ def _judge(
     return stated, slots.outdated(stated)
 
 
-def _words(text: str) -> set[str]:
+def asks_past(question: str) -> bool:
+    """Whether a question asks for what held before."""
+    return _PAST.search(question) is not None
+
+
+def question_words(text: str) -> set[str]:
     """The words of a text and their stems."""
     words = index_terms(text)
     return {*words, *map(stem, words)}
 
 
-def _asked_slots(words: set[str]) -> list[str]:
+def asked_slots(words: set[str]) -> list[str]:
     """The slots that a question in the first person asks for."""
     if words.isdisjoint(OWN_WORDS):
         return []
@@ -190,7 +195,7 @@ async def _newer_entries(
 ) -> list[Entry]:
     """Entries in the words with which the slots are stated."""
     values = [f"{subject} {value}" for (subject, _), value in wanted.items()]
-    words = [*values, *(_vocabulary(slot) for _, slot in wanted)]
+    words = [*values, *(slot_vocabulary(slot) for _, slot in wanted)]
     query = " ".join(dict.fromkeys(" ".join(words).split()))
     here = Scope(conversation=key.conversation)
     matches = await store.search(key.tenant, query, scope=here, limit=_FOUND_MAX)
@@ -205,7 +210,7 @@ def _outdated_entries(
     by: Mapping[SpokenStatement, SpokenStatement],
 ) -> list[Outdated]:
     """The outdated entries of a pool, newest first."""
-    past, words = _PAST.search(question) is not None, _words(question)
+    past, words = asks_past(question), question_words(question)
     found: dict[int, Outdated] = {}
     for old in by:
         new = slots.current(by, old)
@@ -220,7 +225,7 @@ def _outdated_entries(
     return sorted(found.values(), reverse=True)
 
 
-def _vocabulary(slot: str) -> str:
+def slot_vocabulary(slot: str) -> str:
     """The words of a slot; "tool for the backend" is a tool."""
     return VOCABULARY.get(slot) or VOCABULARY.get(slot.split(maxsplit=1)[0], slot)
 
@@ -233,7 +238,7 @@ def _asks_for(words: set[str], old: SpokenStatement, new: SpokenStatement) -> bo
     if numbers and any(map(str.isdigit, one.subject)) and not numbers & subject:
         return False
     terms = index_terms(f"{one.subject} {one.value} {new.statement.value} {one.slot}")
-    terms += index_terms(_vocabulary(one.slot))
+    terms += index_terms(slot_vocabulary(one.slot))
     return not words.isdisjoint(terms) or not words.isdisjoint(map(stem, terms))
 
 

@@ -372,6 +372,7 @@ class StoreConformance(
         assert await store.conversations("acme", project="none") == []
 
     @pytest.mark.promise("one-person")
+    @pytest.mark.promise("one-person")
     async def test_a_conversation_is_with_one_person(self, store: Store) -> None:
         await store.append(KEY, drafts(["a"]), person="ana")
         await store.append(KEY, drafts(["b"], first_minute=1))

@@ -148,6 +148,13 @@ PROMISES: Final = (
         "An assistant that delivers to the old address has the right memory and the wrong answer.",
     ),
     Promise(
+        "one-person",
+        "A conversation is with one person at most. What they state in one is known in all of "
+        "theirs, with its quote and its time, and in no other person's; at every message the facts "
+        "are what a replay of the log gives.",
+        "A returning customer should not be a stranger, nor be taken for another one.",
+    ),
+    Promise(
         "prefix-stable",
         "A prompt starts like the previous one, byte for byte, until a digest changes; messages"
         " recalled for a question come last.",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from firnline.cli.bench.cases import BenchCase, BenchQuestion, CaseBuilder, Evidence
+from firnline.cli.bench.cases import BenchCase, BenchQuestion, CaseBuilder, GoldEvidence
 from firnline.cli.bench.location import JsonSpot
 from firnline.cli.bench.talks import later
 from firnline.log.message import Message
@@ -80,11 +80,11 @@ def _date(spot: JsonSpot) -> datetime:
         raise spot.wrong("a time such as '2023/05/20 (Sat) 02:21'") from None
 
 
-def _answer_sessions(spot: JsonSpot, spans: dict[str, frozenset[int]]) -> tuple[Evidence, ...]:
+def _answer_sessions(spot: JsonSpot, spans: dict[str, frozenset[int]]) -> tuple[GoldEvidence, ...]:
     """The sessions with the answer that are in the haystack."""
     given = spot.get("answer_session_ids")
     names = dict.fromkeys(i.label for i in given.each("id")) if given else ()
-    return tuple(Evidence(i, spans[i]) for i in names if spans.get(i))
+    return tuple(GoldEvidence(i, spans[i]) for i in names if spans.get(i))
 
 
 # -- BEAM -------------------------------------------------------------------------------------

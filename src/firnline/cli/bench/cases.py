@@ -14,7 +14,7 @@ NO_EVIDENCE: Final = "no evidence ids"
 UNKNOWN_EVIDENCE: Final = "no evidence id names one turn of the conversation"
 
 
-class Evidence(NamedTuple):
+class GoldEvidence(NamedTuple):
     """A piece of evidence by its name in the file; found if any entry of `seqs` is found.
 
     It is one entry, or a session if the set names only the session.
@@ -31,7 +31,7 @@ class BenchQuestion:
     id: str
     text: str
     category: str
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[GoldEvidence, ...]
     by_session: bool = False
 
 
@@ -76,7 +76,7 @@ class CaseBuilder:
         if not known:
             self.left_out[UNKNOWN_EVIDENCE] += 1
             return
-        found = (Evidence(_name(i), frozenset(self.places[i])) for i in known)
+        found = (GoldEvidence(_name(i), frozenset(self.places[i])) for i in known)
         self.questions.append(BenchQuestion(name, text, category, tuple(found)))
 
     def case(self, conversation: str, messages: Iterable[Message]) -> BenchCase:

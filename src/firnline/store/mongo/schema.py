@@ -18,7 +18,7 @@ from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.heads import TWIN
 from firnline.store.rows import NO_TOPIC
 
-VERSION: Final = 4
+VERSION: Final = 5
 _OWN: Final = ("tenant", "conversation", "life")
 
 OWNED: Final = (

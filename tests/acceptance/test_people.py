@@ -1,0 +1,221 @@
+"""One person, all conversations: facts with evidence and time, on every store."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from acceptance.test_updates import CASES, CHATTER
+from firnline import Memory, Message
+from firnline.errors import ConflictError, InputError
+from firnline.store import facts as fact_cards
+
+START = datetime(2026, 3, 11, 12, tzinfo=UTC)
+
+
+def said(text, day=0, name=None):
+    return Message.user(text, created_at=START + timedelta(days=day), name=name)
+
+
+async def values(memory, person="ana", **when):
+    return [(fact.attribute, fact.value) for fact in await memory.facts(person=person, **when)]
+
+
+@pytest.mark.promise("one-person")
+async def test_a_fact_of_one_chat_is_known_in_all_and_a_newer_one_outdates_it(url):
+    async with Memory.open(url) as memory:
+        await memory.append("a", said("I live in Berlin. I have a dog named Rex."), person="ana")
+        await memory.append("b", said("I moved to Lisbon last week.", 10), person="ana")
+        await memory.append("c", said("I live in Rome.", 20), person="bob")
+        assert await values(memory) == [("pet", "dog named Rex"), ("home city", "Lisbon")]
+        assert await values(memory, as_of="2026-03-15") == [
+            ("home city", "Berlin"),
+            ("pet", "dog named Rex"),
+        ]
+        assert await values(memory, as_of=START - timedelta(days=1)) == []
+        assert await values(memory, known_at=START + timedelta(days=1)) == await values(
+            memory, as_of="2026-03-15"
+        )
+        fact = (await memory.facts(person="ana"))[-1]
+        (evidence,) = fact.evidence
+        assert (evidence.conversation, evidence.seq) == ("b", 0)
+        assert evidence.quote == "I moved to Lisbon last week."
+        assert fact.recorded_at == fact.valid_from == START + timedelta(days=10)
+        berlin = (await memory.facts(person="ana", history=True))[0]
+        assert (berlin.value, berlin.superseded_by) == ("Berlin", fact.id)
+        assert berlin.valid_until == fact.valid_from
+        assert berlin.ended_by == evidence
+        assert (await memory.profile("ana")).text == (
+            "- home city: Lisbon (said 2026-03-21)\n- pet: dog named Rex (said 2026-03-11)"
+        )
+
+
+@pytest.mark.promise("one-person")
+async def test_a_conversation_is_not_given_to_another_person_by_an_append(url):
+    async with Memory.open(url) as memory:
+        await memory.append("a", said("I live in Berlin."), person="ana")
+        with pytest.raises(ConflictError, match="describe"):
+            await memory.append("a", said("I live in Rome.", 1), person="bob")
+        await memory.append("a", said("I'm vegan.", 2))
+        head = await memory.head("a")
+        assert (head.entries, head.person) == (2, "ana")
+        assert await values(memory) == [("home city", "Berlin"), ("diet", "vegan")]
+        await memory.describe("a", person="bob")
+        assert await values(memory) == []
+        assert (await memory.profile("ana")).text == ""
+        assert await values(memory, "bob") == [("home city", "Berlin"), ("diet", "vegan")]
+        assert [head.conversation for head in await memory.conversations(person="bob")] == ["a"]
+        assert await memory.conversations(person="ana") == []
+        with pytest.raises(InputError):
+            await memory.append("b", said("Hi."), person=" ")
+
+
+@pytest.mark.promise("one-person")
+async def test_conversations_of_before_are_read_when_their_person_is_set(url):
+    async with Memory.open(url) as memory:
+        await memory.append("a", [said("I live in Berlin."), said("I'm vegan.", 1)])
+        assert await values(memory) == []
+        await memory.describe("a", person="ana")
+        assert await values(memory) == [("home city", "Berlin"), ("diet", "vegan")]
+        assert (await memory.check(thorough=True))[0].state != "broken"
+
+
+@pytest.mark.promise("current-facts-win")
+async def test_the_current_fact_is_first_across_conversations(url):
+    wrong = []
+    async with Memory.open(url, embedder=None, worker=False) as memory:
+        for number, case in enumerate(CASES):
+            person = f"p{number}"
+            chats = [[case.old], CHATTER[:4], [case.new], CHATTER[4:]]
+            for day, texts in enumerate(chats):
+                entries = [said(text, day) for text in texts]
+                await memory.append(f"{person}-{day}", entries, person=person)
+            hits = await memory.recall(None, case.question, person=person)
+            held = await memory.facts(person=person)
+            known = [fact for fact in held if fact.evidence[-1].quote == case.new]
+            shown = (await memory.profile(person)).text
+            marked = [hit.superseded_in for hit in hits if hit.message.text == case.old]
+            if (
+                hits[0].message.text != case.new
+                or any(hit != f"{person}-2" for hit in marked)
+                or len(known) != 1
+                or known[0].value not in shown
+                or any(fact.evidence[-1].quote == case.old for fact in held)
+            ):
+                wrong.append((case.question, [h.message.text for h in hits], shown))
+    assert wrong == []
+
+
+@pytest.mark.promise("one-person")
+async def test_a_reverted_fact_makes_way_for_what_it_replaced(url):
+    async with Memory.open(url) as memory:
+        await memory.append("a", said("I live in Berlin."), person="ana")
+        await memory.append("b", said("I moved to Lisbon.", 1), person="ana")
+        (lisbon,) = await memory.facts(person="ana")
+        before = await memory.profile("ana")
+        gone = await memory.revert_fact("ana", lisbon.id)
+        assert (gone.value, gone.reverted_at is None) == ("Lisbon", False)
+        assert await values(memory) == [("home city", "Berlin")]
+        after = await memory.profile("ana")
+        assert after.version > before.version
+        assert "Berlin" in after.text
+        assert "Lisbon" not in after.text
+        history = await memory.facts(person="ana", history=True)
+        assert {fact.value for fact in history} == {"Berlin", "Lisbon"}
+        with pytest.raises(InputError, match="reverted already"):
+            await memory.revert_fact("ana", lisbon.id)
+        assert await memory.rebuild_facts("ana") == 1  # what was reverted stays so
+        await memory.append("c", said("I live in Lisbon, really.", 2), person="ana")
+        assert await values(memory) == [("home city", "Lisbon")]
+
+
+async def test_others_and_the_assistant_state_nothing_of_the_person(url):
+    async with Memory.open(url) as memory:
+        talk = [
+            said("My sister lives in Madrid."),
+            Message.assistant("You live in Paris. I live in Oslo.", created_at=START),
+            said("I live in Bonn.", name="Bob"),
+            said("I'm vegan.", name="Ana"),
+            Message.assistant("Order 1138 has shipped.", created_at=START),
+        ]
+        await memory.append("a", talk, person="ana")
+        found = await memory.facts(person="ana")
+        assert {(fact.subject, fact.attribute, fact.value) for fact in found} == {
+            ("sister", "home city", "Madrid"),
+            ("bob", "home city", "Bonn"),
+            ("ana", "diet", "vegan"),
+            ("order 1138", "order 1138 · status", "shipped"),
+        }
+
+
+async def test_two_processes_that_read_the_same_messages_know_each_fact_once(url):
+    texts = [said(f"I live in City{n}. Order {n} is pending.", n) for n in range(6)]
+    async with Memory.open(url) as one:
+        await one.append("a", texts)
+        await one.describe("a", person="ana")
+        key = one._key("a")
+        people = [Memory(one.store) for _ in range(4)]
+        await fact_cards.set_progress(one.store, key, "ana", 0)
+        await asyncio.gather(*(m._engine.people.read(key) for m in people))
+        held = [await values(memory) for memory in (one, *people)]
+        assert all(found == held[0] for found in held)
+        assert len(held[0]) == 7
+        assert [(await m.profile("ana")).text for m in people] == [
+            (await one.profile("ana")).text
+        ] * 4
+
+
+@pytest.mark.promise("erase-total")
+async def test_erasing_a_conversation_withdraws_the_facts_that_rest_on_it(url):
+    async with Memory.open(url) as memory:
+        await memory.append("a", said("I live in Berlin. I'm vegan."), person="ana")
+        await memory.append("b", said("I moved to Lisbon.", 1), person="ana")
+        await memory.append("c", said("I'm vegan.", 2), person="ana")
+        await memory.profile("ana")
+        await memory.erase("b")
+        assert await values(memory) == [("diet", "vegan"), ("home city", "Berlin")]
+        assert "Lisbon" not in (await memory.profile("ana")).text
+        await memory.erase("a")
+        assert await values(memory) == [("diet", "vegan")]
+        (vegan,) = await memory.facts(person="ana")
+        assert [one.conversation for one in vegan.evidence] == ["c"]
+        await memory.append(
+            "d", [said("I'm a nurse.", 3), said("I live in Rome.", 4)], person="ana"
+        )
+        await memory.erase_messages("d", 1)
+        assert await values(memory) == [("diet", "vegan"), ("job", "nurse")]
+        assert (await memory.profile("ana")).receipt["facts"] == 2
+
+
+@pytest.mark.promise("erase-total")
+async def test_erasing_a_person_erases_all_that_is_theirs(url):
+    async with Memory.open(url) as memory:
+        await memory.append("a", said("I live in Berlin."), person="ana")
+        await memory.branch("a", 0, "a2")
+        await memory.append("b", said("I'm vegan.", 1), person="ana")
+        await memory.append("c", said("I live in Rome.", 1), person="bob")
+        await memory.profile("ana")
+        erased = await memory.erase_person("ana")
+        names = {one.conversation for one in erased.conversations} | {
+            name for one in erased.conversations for name in one.branches
+        }
+        assert (names, erased.survives) == ({"a", "a2", "b"}, ())
+        assert [head.conversation for head in await memory.conversations()] == ["c"]
+        assert await values(memory) == []
+        assert await values(memory, "bob") == [("home city", "Rome")]
+        kinds = (fact_cards.FACT, fact_cards.PROFILE, fact_cards.PROGRESS)
+        left = [card for kind in kinds for card in await memory.store.cards(kind)]
+        assert {b"Berlin" in card.body for card in left} <= {False}
+        assert not [card for card in left if b"ana" in card.body]
+
+
+@pytest.mark.promise("erase-total")
+async def test_no_byte_of_an_erased_fact_is_left_on_disk(tmp_path):
+    async with Memory.open(f"sqlite:///{tmp_path / 'x.db'}") as memory:
+        await memory.append("a", said("I moved to Reykjavik."), person="ana")
+        await memory.append("b", said("I'm vegan.", 1), person="ana")
+        assert "Reykjavik" in (await memory.profile("ana")).text
+        await memory.erase("a")
+        assert "vegan" in (await memory.profile("ana")).text
+        for file in tmp_path.iterdir():
+            assert b"eykjavi" not in file.read_bytes(), file
