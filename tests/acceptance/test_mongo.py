@@ -569,6 +569,20 @@ async def test_a_database_of_an_older_firnline_is_brought_up_to_date(mongo, stor
     assert mongo.look.schema.find_one()["version"] == schema.VERSION
 
 
+async def test_words_of_an_older_store_are_indexed_again_in_the_background(mongo, store):
+    await store.append(KEY, [draft("repricing invoices"), draft("more")])
+    await store.search(KEY.tenant, "more")
+    await store.close()
+    mongo.look.words.update_many({}, {"$set": {"terms": [], "own": 0}})
+    mongo.look.schema.update_one({"_id": 1}, {"$set": {"version": schema.VERSION - 1}})
+    await store.open()
+    async with asyncio.timeout(20):
+        while mongo.look.schema.find_one({"owed": "words"}):
+            await store.search(KEY.tenant, "pricing")
+            await asyncio.sleep(0.01)
+    assert [hit.seq for hit in await store.search(KEY.tenant, "pricing invoice")] == [0]
+
+
 async def test_many_may_open_a_new_database_at_once(mongo):
     mongo.meddle()
     mongo.look.client.drop_database(mongo.name)

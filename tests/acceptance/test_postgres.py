@@ -35,14 +35,14 @@ from firnline.log.message import utc_now
 from firnline.protocols import Vector
 from firnline.recall.vectors import NearestVectors
 from firnline.store import missing_file, open_store, redact_url
-from firnline.store.postgres import PostgresStore, append, listen, log, migrate, words
+from firnline.store.postgres import PostgresStore, append, listen, log, migrate, search, words
 from firnline.store.postgres.connection import PostgresDatabase, Transaction
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
 from support import clock_skew
 from support.postgres_proxy import Line, Pooler, listening, url_behind
 from support.postgres_server import ROLE, binaries
 
-WITHOUT_TENANT = {"installed", "embedder"}
+WITHOUT_TENANT = {"installed", "embedder", "owed"}
 TERMINATE = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid != pg_backend_pid()"
@@ -1324,3 +1324,29 @@ async def test_erased_messages_leave_no_row_live_or_dead(postgres):
             query = f"SELECT dead_tuple_count FROM public.pgstattuple('firnline.{table}')"
             assert postgres.run(query) == [(0,)], table
         assert (await memory.verify("c")).erased == 6
+
+
+async def test_words_of_an_older_store_are_indexed_again_in_the_background(postgres, store):
+    await store.append(KEY, [draft("repricing invoices"), draft("more")])
+    await store.close()
+    postgres.run("UPDATE firnline.search SET words = ''")
+    postgres.run("INSERT INTO firnline.owed (what) VALUES ('words')")
+    await store.open()
+    async with asyncio.timeout(20):
+        while postgres.run("SELECT FROM firnline.owed"):
+            await store.search(KEY.tenant, "pricing")
+            await asyncio.sleep(0.01)
+    assert [hit.seq for hit in await store.search(KEY.tenant, "pricing invoice")] == [0]
+
+
+async def test_search_is_fast_with_stock_settings(postgres, store):
+    """`jit` is on by default, and compiling takes longer than any of our queries."""
+    await store.append(KEY, [draft(f"word{i} and more") for i in range(50)])
+    plans = []
+
+    async def look(transaction):
+        await search.matches(transaction, KEY.tenant, "word7 more", Scope(), 5)
+        plans.append(await transaction.row("SHOW jit"))
+
+    await store._database.read(KEY.tenant, look, brief=False)
+    assert plans == [("off",)]

@@ -29,9 +29,10 @@ BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     "append": (4, 7, 10, 22),  # with the record of the commit
     # What is read next to the log is compared with its seals.
     # Repeats are left out of what is recalled, and chances say where it stops.
-    "context": (13, 42, 22, 72),
+    # A store scores what it finds as every other store does, and reads what is small.
+    "context": (13, 42, 22, 74),
     # Found messages are read for statements that newer ones outdate.
-    "recall": (10, 15, 13, 36),
+    "recall": (10, 15, 13, 38),
     # The server limits its connections itself and looks at who is at their other end;
     # anonymous requests are kept apart.
     "chat": (16, 40, 23, 65),

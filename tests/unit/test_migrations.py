@@ -74,8 +74,7 @@ async def test_words_of_an_older_store_are_indexed_again(tmp_path):
     older = migrate.shipped_migrations()[2].partition("CREATE VIRTUAL TABLE search")[2]
     with closing(connect(DatabaseFile(path), writer=True)) as connection:
         connection.execute(
-            "DROP TABLE term; DROP TABLE search; CREATE VIRTUAL TABLE search"
-            + older.partition("ALTER TABLE")[0]
+            "DROP TABLE search; CREATE VIRTUAL TABLE search" + older.partition("ALTER TABLE")[0]
         )
         connection.execute("INSERT INTO search (rowid, terms) SELECT id, 'organized' FROM entry")
         connection.execute(

@@ -18,6 +18,7 @@ A turn's text is ``speaker: text``, a question's is itself. Needs numpy besides 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import hashlib
 import json
 import math
@@ -29,19 +30,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-import apsw
 import numpy as np
 
-from firnline.language.terms import entry_terms, fact_terms, search_terms
-from firnline.log.entry import Entry
+from firnline.log.entry import Entry, Key
 from firnline.log.message import Message
 from firnline.log.tokens import counter
 from firnline.recall import weights
 from firnline.recall.pack import pack
 from firnline.recall.query import parse_question
 from firnline.recall.rank import features
+from firnline.store import RamStore
+from firnline.testing.drafts import draft
 
 FOUND_MAX: Final = 250
+_KEY: Final = Key("ranker", "chat")
 NEAR_MAX: Final = 125
 REACH: Final = 2
 BUDGETS: Final = (500, 1_000, 2_000, 4_000)
@@ -101,36 +103,22 @@ def questions_of(
             yield asked["question"], asked["category"], evidence
 
 
-def index_of(entries: Sequence[Entry]) -> apsw.Connection:
-    """The entries by their words, those of the entry before, and facts, as the store has them."""
-    index = apsw.Connection(":memory:")
-    index.execute(
-        "CREATE VIRTUAL TABLE f USING fts5(terms, before, facts, tokenize=\"ascii tokenchars '_'\")"
-    )
-    before = ""
-    for entry in entries:
-        terms = " ".join(entry_terms(entry.message))
-        row = (entry.seq, terms, before, " ".join(fact_terms(entry.message)))
-        index.execute("INSERT INTO f (rowid, terms, before, facts) VALUES (?, ?, ?, ?)", row)
-        before = terms
-    return index
+def index_of(entries: Sequence[Entry]) -> RamStore:
+    """A store with the entries, which finds by words what every store does."""
+
+    async def fill() -> RamStore:
+        store = RamStore()
+        await store.open()
+        await store.append(_KEY, [draft(entry.message) for entry in entries])
+        return store
+
+    return asyncio.run(fill())
 
 
-def matches_of(index: apsw.Connection, query: str) -> dict[int, float]:
-    """What the index finds for a query: what has its words first, then who and when it names."""
-    words = " OR ".join(f'"{term}"' for term in search_terms(query))
-    if not words:
-        return {}
-    found: dict[int, float] = {}
-    said = f"(terms : ({words})) AND ({{terms before facts}} : ({words}))"
-    for expression in (said, f"facts : ({words})"):
-        rows = index.execute(
-            "SELECT rowid, -rank FROM f WHERE f MATCH ? AND rank MATCH 'bm25(1.0, 0.2, 0.1)'"
-            " ORDER BY rank LIMIT ?",
-            (expression, FOUND_MAX),
-        )
-        found |= {int(seq): float(score) for seq, score in rows if seq not in found}
-    return dict(list(found.items())[:FOUND_MAX])
+def matches_of(index: RamStore, query: str) -> dict[int, float]:
+    """What the index finds for a query."""
+    found = asyncio.run(index.search(_KEY.tenant, query, limit=FOUND_MAX))
+    return {match.seq: match.score for match in found}
 
 
 # -- vectors ------------------------------------------------------------------------------------
@@ -176,7 +164,7 @@ def cases_of(chats: Sequence[Mapping[str, Any]], vectors: Vectors | None) -> Ite
 
 
 def features_of(
-    question: str, entries: Sequence[Entry], index: apsw.Connection, vectors: Vectors | None
+    question: str, entries: Sequence[Entry], index: RamStore, vectors: Vectors | None
 ) -> tuple[Mapping[str, Mapping[int, float]], Mapping[int, Entry]]:
     """The pool of a question as recall would make it, and its features."""
     asked = parse_question(question, entries[-1].message.created_at)

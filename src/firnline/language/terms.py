@@ -1,21 +1,24 @@
 """Text to search terms: the same analysis for every store, for the index and for queries.
 
-Words are folded (NFKC, case, accents) and stemmed. Scripts written without spaces are indexed
-character by character and by pairs of neighbors, and searched by pairs, so that two characters are
-enough. A store indexes `entry_terms` and `fact_terms` and looks up `search_terms`, each as it is:
-no store stems or splits anything itself, so all of them find the same entries.
+Words are folded (NFKC, case, accents) and stemmed. Names of code, paths, addresses and numbers with
+letters are indexed whole and by part. Scripts written without spaces are indexed character by
+character and by pairs of neighbors, and searched by pairs, so that two characters are enough. Long
+words are also indexed by all their runs of five letters, so that words are found in longer ones. A
+store indexes `index_entry` and looks up `wanted_words`, as they are: no store stems or splits
+anything itself, so all of them find the same entries.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, KeysView, Sequence
 from datetime import date
 from functools import lru_cache
-from itertools import islice, pairwise
-from typing import Final, TypeAlias
+from itertools import chain, pairwise
+from typing import Final, NamedTuple
 
-from firnline.language.stems import stem
+from firnline.language.stems import ALL_LANGUAGES, languages_of, stems
+from firnline.language.stop_words import CORE
 from firnline.log import limits
 from firnline.log.message import Message, decode
 from firnline.log.regex import regex
@@ -29,6 +32,20 @@ _RUN: Final = (
 _TERM: Final = regex(f"[{_RUN}]+|(?:(?![{_RUN}])\\w)+")
 _WORD: Final = regex(r"\w+")
 _RUN_START: Final = regex(f"[{_RUN}]")
+_HUMP: Final = regex(r"[a-z](?=[A-Z])|[^\W\d_](?=\d)|\d(?=[^\W\d_])")
+_PIECE: Final = regex(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_CODE_CHARS: Final = 5
+"""Shorter words with digits, such as 10am, are no codes."""
+_JOINT: Final = regex(r"[-./@:\\#+~=&?%$]")
+_COMPOUND: Final = regex(r"(?<!\w)\w++(?:[-./@:\\#+~=&?%$]++\w++)++")
+_SLASHES: Final = regex(r"[/\\?&=:#@]+")
+_COMPOUND_CHARS: Final = 100
+_WORD_CHARS: Final = 40
+PART_CHARS: Final = 5
+"""The letters of the shortest word that is found in longer ones."""
+_LONG_CHARS: Final = 7
+_PART: Final = "~"
+_FACT: Final = "@"
 
 
 def fold(text: str) -> str:
@@ -73,74 +90,195 @@ def spellings(terms: Sequence[str]) -> Iterator[str]:
         if "_" in term:
             yield from filter(None, term.split("_"))
     for first, second in pairwise(terms):
-        if is_unspaced(first) and is_unspaced(second):
+        if not first.isascii() and is_unspaced(first) and is_unspaced(second):
             yield first + second
 
 
+def identifier_parts(text: str) -> list[str]:
+    """The parts of names that are written together, folded: ``getUserName``, ``TS2322``."""
+    if not _HUMP.search(text):
+        return []
+    found: dict[str, None] = {}
+    for word in _WORD.findall(text):
+        if word.isalpha() and word[1:].islower():
+            continue
+        pieces = _PIECE.findall(word)
+        code = not word.isdigit() and any(map(str.isdigit, word))
+        if len(pieces) > 1 and (not code or len(word) >= _CODE_CHARS):
+            found.update((fold(piece), None) for piece in pieces if len(piece) > 1)
+    return list(found)
+
+
+def compounds(folded: str) -> list[str]:
+    """Paths, addresses, codes and the like as a whole, and the names and hosts within them."""
+    found: dict[str, None] = {}
+    for match in _COMPOUND.finditer(folded):
+        for item in (match[0], *_SLASHES.split(match[0])):
+            if len(item) <= _COMPOUND_CHARS and _JOINT.search(item) and not is_unspaced(item):
+                found[item] = None
+    return list(found)
+
+
 def text_terms(text: str) -> list[str]:
-    """The terms by which a text is found, in order."""
-    return [stem(term) for term in spellings(index_terms(text))]
+    """The terms by which a text is found, each once, in order."""
+    return list(_analyze(text)[0])
 
 
-def entry_terms(message: Message) -> list[str]:
-    """The terms by which a message is found, in order."""
-    return text_terms(searchable_text(message))
+def _analyze(text: str) -> tuple[dict[str, None], Sequence[str]]:
+    """The terms of a text, and its words."""
+    terms = index_terms(text)
+    words = [*spellings(terms), *identifier_parts(text)]
+    languages, accented = languages_of(terms), _accented(text)
+    found: dict[str, None] = {}
+    for word in words:
+        for item in _stems(word, accented.get(word), languages):
+            found[item] = None
+    found.update(dict.fromkeys(compounds(fold(text))))
+    return found, words
 
 
-def fact_terms(message: Message) -> list[str]:
-    """Terms for the speaker and the date: role, name, weekday, day, month and year."""
-    at = message.created_at
-    name = text_terms(message.name) if message.name else []
-    return [role_term(message.role), *name, *(_day_terms(at.date()) if at else ())]
+def _stems(word: str, accented: str | None, languages: tuple[str, ...]) -> tuple[str, ...]:
+    """The stems of a folded word; endings may need the accents that folding takes off."""
+    if accented is None:
+        return stems(word, languages)
+    return *stems(word, languages), *map(fold, stems(accented, languages))
+
+
+def _accented(text: str) -> dict[str, str]:
+    """The words of a text with their accents, by what they are without."""
+    if text.isascii():
+        return {}
+    words = frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+    pairs = ((fold(word), word) for word in words if not word.isascii())
+    return {plain: word for plain, word in pairs if plain != word}
+
+
+def _part_terms(words: Iterable[str]) -> dict[str, None]:
+    """Terms for the runs of letters in long words."""
+    return dict.fromkeys(chain.from_iterable(map(_parts, dict.fromkeys(words))))
+
+
+@lru_cache(maxsize=65_536)
+def _parts(word: str) -> tuple[str, ...]:
+    if not _LONG_CHARS <= len(word) <= _WORD_CHARS or not word.isalpha():
+        return ()
+    return _runs(word)
+
+
+def _runs(word: str) -> tuple[str, ...]:
+    last = len(word) - PART_CHARS + 1
+    return tuple(_PART + word[at : at + PART_CHARS] for at in range(last))
+
+
+class EntryTerms(NamedTuple):
+    """The terms by which an entry is found, each once, with marks that tell their kinds apart."""
+
+    own: KeysView[str]
+    """Of its text and its tool calls, in order."""
+    facts: KeysView[str]
+    """Of the speaker and the date: role, name, weekday, day, month and year."""
+    parts: KeysView[str]
+    """Of parts of its long words."""
+
+    @property
+    def every(self) -> list[str]:
+        """All of them."""
+        return [*self.own, *self.facts, *self.parts]
+
+    @property
+    def size(self) -> int:
+        """Their number."""
+        return len(self.own) + len(self.facts) + len(self.parts)
+
+    def have(self, word: WantedWord) -> bool:
+        """Whether the entry has a wanted word at all, be it in a longer one."""
+        whole = {*word.terms, *word.facts}
+        in_longer = bool(word.parts) and self.parts >= set(word.parts)
+        return in_longer or not whole.isdisjoint(self.own | self.facts)
+
+
+def index_entry(message: Message) -> EntryTerms:
+    """The terms of a message."""
+    at, name = message.created_at, message.name
+    names = text_terms(name) if name else []
+    facts = [role_term(message.role), *map(_fact, names), *(_day_terms(at.date()) if at else ())]
+    own, words = _analyze(searchable_text(message))
+    return EntryTerms(own.keys(), dict.fromkeys(facts).keys(), _part_terms(words).keys())
 
 
 @lru_cache(maxsize=1_024)
 def _day_terms(day: date) -> tuple[str, ...]:
     """A day's terms; cached, because neighboring messages share their day."""
-    return tuple(text_terms(f"{day:%A} {day.day} {day:%B %Y}"))
+    return tuple(map(_fact, text_terms(f"{day:%A} {day.day} {day:%B %Y}")))
+
+
+def _fact(term: str) -> str:
+    return _FACT + term
 
 
 def role_term(role: str) -> str:
     """The search term for the entries of a role."""
-    return stem(f"role{role}")
+    return _fact(f"role{role}")
 
 
-def search_terms(query: str) -> list[str]:
-    """The terms that a query looks for, each once: any of them may match.
+def is_part(term: str) -> bool:
+    """Whether it is a term for a part of a long word."""
+    return term.startswith(_PART)
+
+
+class WantedWord(NamedTuple):
+    """A word that a query looks for."""
+
+    terms: tuple[str, ...]
+    """Its stems. An entry with any of them has the word."""
+    parts: tuple[str, ...]
+    """An entry with all of them has the word in a longer one; empty if it is too short for that."""
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Terms of speakers and dates with this word."""
+        return tuple(map(_fact, self.terms))
+
+
+def wanted_words(query: str) -> list[WantedWord]:
+    """The words that a query looks for, each once: any of them may match.
 
     A name like ``find_order`` is looked for as a whole and by its words.
     """
-    said = ("".join(term) for term in query_terms(query))
-    terms = dict.fromkeys(stem(part) for term in said for part in spellings([term]))
-    return list(islice(terms, limits.QUERY_TERMS_MAX))
+    accented = _accented(query)
+    words = [part for term in query_terms(query) for part in spellings(["".join(term)])]
+    found: dict[str, WantedWord] = {}
+    for word in (*words, *name_parts(query)):
+        terms = tuple(dict.fromkeys(_stems(word, accented.get(word), ALL_LANGUAGES)))
+        long = PART_CHARS <= len(word) <= _WORD_CHARS and word.isalpha()
+        found.setdefault(terms[0], WantedWord(terms, _runs(word) if long else ()))
+    for whole in compounds(fold(query)):
+        found.setdefault(whole, WantedWord((whole,), ()))
+    return list(found.values())[: limits.QUERY_TERMS_MAX]
 
 
-Terms: TypeAlias = frozenset[str]
-"""Terms of a message, or of a query."""
+def name_parts(text: str) -> list[str]:
+    """The words in names like ``getUserName``; a code with digits is looked for as a whole."""
+    parts = identifier_parts(" ".join(filter(str.isalpha, _WORD.findall(text))))
+    return [part for part in parts if part not in CORE]
 
 
-class AnalyzedMessages(dict[bytes, tuple[Message, Terms, Terms]]):
-    """Messages by their bodies, with their terms and fact terms; a cache filled on demand.
+class AnalyzedMessages(dict[bytes, tuple[Message, EntryTerms]]):
+    """Messages by their bodies, with their terms; a cache filled on demand.
 
     The analysis takes longer than the search, and a body never changes.
     """
 
-    def __missing__(self, body: bytes) -> tuple[Message, Terms, Terms]:
+    def __missing__(self, body: bytes) -> tuple[Message, EntryTerms]:
         message = decode(body)
-        self[body] = message, frozenset(entry_terms(message)), frozenset(fact_terms(message))
+        self[body] = message, index_entry(message)
         return self[body]
 
 
-def match_score(wanted: Terms, terms: Terms, facts: Terms, before: Terms) -> float:
-    """How many of the wanted terms a message has.
-
-    `terms` and `facts` are its own, `before` are the terms of the message before it. Facts and
-    `before` count little, and `before` alone does not count at all. A backend's index may weigh
-    terms differently.
-    """
-    matching = len(wanted & terms)
-    near = 0.2 * len(wanted & before) if matching else 0.0
-    return matching + near + 0.1 * len(wanted & facts)
+def without_words(query: str, words: Container[str]) -> str:
+    """A query without these words, folded; what is written together stays together."""
+    kept = (some for some in query.split() if any(w not in words for w in index_terms(some)))
+    return " ".join(kept)
 
 
 def query_terms(query: str) -> list[tuple[str, ...]]:

@@ -152,8 +152,8 @@ PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of messages after which a page ends."""
 INDEX_PAGE: Final = 500
 """Entries indexed for search in one transaction."""
-INDEX_BEFORE_CHARS: Final = 1_000
-"""Characters of an entry that are also indexed with the entry after it."""
+REINDEX_SECONDS: Final = 3_600
+"""Time after which another process may index everything again, because one that began is gone."""
 INDEX_IDLE_SECONDS: Final = 0.2
 """Idle time after which the writer updates the search index."""
 SEGMENT_ENTRIES_MAX: Final = 256

@@ -16,7 +16,7 @@ from firnline.language import lexicon
 from firnline.language.concepts import concepts
 from firnline.language.date_words import MONTHS, WEEKDAYS
 from firnline.language.stems import stem
-from firnline.language.terms import index_terms
+from firnline.language.terms import identifier_parts, index_terms
 from firnline.log.regex import regex
 
 FEATURE_CHARS_MAX: Final = 16_000
@@ -78,7 +78,7 @@ def _related_terms(stemmed: str) -> frozenset[str]:
 def read_features(text: str) -> TextFeatures:
     """The features of a text; of a very long one, of its beginning."""
     text = text[:FEATURE_CHARS_MAX]
-    terms = index_terms(text)
+    terms = [*index_terms(text), *identifier_parts(text)]
     words = frozenset(terms)
     parts = [terms[at : at + PASSAGE_WORDS] for at in range(0, len(terms), PASSAGE_WORDS)]
     return TextFeatures(
@@ -91,6 +91,9 @@ def read_features(text: str) -> TextFeatures:
 
 def _passage(terms: list[str]) -> Passage:
     counts = Counter(map(stem, terms))
+    for term in terms:
+        if "_" in term:
+            counts.update(map(stem, filter(None, term.split("_"))))
     kin = _NOTHING.union(*map(_related_terms, counts))
     if not all(map(str.isascii, terms)):
         # Scripts without spaces are searched by pairs of neighbors.

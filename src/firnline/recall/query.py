@@ -21,7 +21,7 @@ from firnline.language.date_words import FOREIGN_NUMBERS, MONTHS, WEEKDAY_NAMES,
 from firnline.language.dates import interval, numeric_dates
 from firnline.language.stems import stem
 from firnline.language.stop_words import ENGLISH_FREQUENT, ENGLISH_SPLIT
-from firnline.language.terms import index_terms, query_terms
+from firnline.language.terms import index_terms, name_parts, query_terms, spellings, without_words
 from firnline.log.regex import regex
 from firnline.log.tokens import reference_encoder
 from firnline.recall.features import prefix
@@ -100,8 +100,8 @@ def parse_question(question: str, now: datetime | None = None) -> RecallQuery:
     plain = to_english(fold(question))
     dates = tuple(_find_dates(plain, now))
     return RecallQuery(
-        query=" ".join("".join(term) for term in content) or question,
-        terms=_terms(content),
+        query=without_words(question, _STOP) or question,
+        terms=_terms([*content, *((part,) for part in name_parts(question))]),
         words=frozenset(map(stem, words)),
         role=next((_SPEAKER_ROLES[word] for word in words if word in _SPEAKER_ROLES), ""),
         dates=dates,
@@ -113,10 +113,10 @@ def parse_question(question: str, now: datetime | None = None) -> RecallQuery:
 
 def _terms(content: list[tuple[str, ...]]) -> tuple[QueryTerm, ...]:
     terms: dict[str, QueryTerm] = {}
-    for term in content:
-        stemmed = stem(term[0]) if len(term) == 1 else "".join(term)
+    for term in (part for some in content for part in spellings(["".join(some)])):
+        stemmed = stem(term)
         if stemmed not in terms:
-            weight = _weight("".join(term))
+            weight = _weight(term)
             terms[stemmed] = QueryTerm(stemmed, weight, prefix(stemmed), concepts(stemmed))
     return tuple(terms.values())
 

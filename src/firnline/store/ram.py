@@ -7,13 +7,15 @@ wait, so each is one step that cannot be interleaved with others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 from firnline.errors import ConflictError, InputError, StoreNotOpen, UnknownConversation
-from firnline.language.terms import AnalyzedMessages, Terms, match_score, search_terms
+from firnline.language.terms import AnalyzedMessages, wanted_words
 from firnline.log import chain, limits
 from firnline.log.entry import (
     Appended,
@@ -50,6 +52,7 @@ from firnline.protocols import (
     TopicAssignments,
     Vector,
 )
+from firnline.store import ram_search
 from firnline.store.cards import CardQuery, card_query, check_card, drop_query
 from firnline.store.digests import (
     check_finish,
@@ -60,8 +63,11 @@ from firnline.store.digests import (
     next_version,
 )
 from firnline.store.erasure import certificate, check_erasure
+from firnline.store.ram_search import RamEntry
 from firnline.store.rows import check_person, check_repeat, check_used_keys
 from firnline.store.topics import check_assignment
+
+_NOTHING: Final[AbstractSet[str]] = frozenset()
 
 
 @dataclass(slots=True)
@@ -332,26 +338,41 @@ class RamStore:
     async def search(
         self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
     ) -> list[IndexMatch]:
-        """See `Store.search`; ranks by the number of query terms in an entry."""
-        if scope.topics == ():
+        """See `Store.search`; reads the whole log."""
+        wanted = wanted_words(query)
+        if not wanted or limit <= 0 or scope.topics == ():
             return []
-        matches, asked = [], frozenset(search_terms(query))
-        for key, found in self._conversations.items():
-            named = key.tenant == tenant and scope.conversation in (None, key.conversation)
-            if not named or not scope.describes(_head(key, found)):
+        entries = [item for key in self._conversations for item in self._terms(key, tenant)]
+        alone = self._conversations.get(Key(tenant, scope.conversation or ""))
+        short = alone is not None and len(alone.records) <= limits.SEARCH_WEIGHED_MAX
+        total = sum(
+            len(f.records) for key, f in self._conversations.items() if key.tenant == tenant
+        )
+        inside = [item for item in entries if self._in_scope(item, scope)]
+        return ram_search.rank(wanted, entries, inside, total=total, short=short)[:limit]
+
+    def _terms(self, key: Key, tenant: str) -> Iterator[RamEntry]:
+        """The entries of a conversation of the tenant, with their terms and those before them."""
+        if key.tenant != tenant:
+            return
+        found, before = self._conversations[key], _NOTHING
+        for seq, record in enumerate(found.records):
+            if record.erased:
+                before = _NOTHING
                 continue
-            own: Terms = frozenset()
-            for seq, record in enumerate(found.records):
-                before, own = own, frozenset()
-                if record.erased:
-                    continue
-                message, own, facts = found.understood[record.body]
-                topic = key.conversation, found.members.get(seq, -1)
-                if not scope.has(message) or topic not in (scope.topics or [topic]):
-                    continue
-                if points := match_score(asked, own, facts, before):
-                    matches.append(IndexMatch(key.conversation, seq, points))
-        return sorted(matches, key=lambda item: (-item.score, item[:2]))[: max(limit, 0)]
+            message, there = found.understood[record.body]
+            yield RamEntry(key, seq, message, there, before)
+            before = there.own
+
+    def _in_scope(self, entry: RamEntry, scope: Scope) -> bool:
+        name, found = entry.key.conversation, self._conversations[entry.key]
+        topic = name, found.members.get(entry.seq, -1)
+        return (
+            scope.conversation in (None, name)
+            and scope.describes(_head(entry.key, found))
+            and scope.has(entry.message)
+            and topic in (scope.topics or [topic])
+        )
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
         """See `Store.rebuild_index`; there is no index: search reads the log."""

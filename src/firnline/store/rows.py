@@ -39,9 +39,6 @@ SEQ_MAX: Final = (1 << limits.SEQ_BITS) - 1
 NO_TOPIC: Final = -1
 """The stored number of digests that belong to no topic."""
 
-USUAL_WORDS: Final = 30.0
-"""Words of a typical entry, including speaker and date: the length that ranks as average."""
-
 _TOKENS_EACH: Final = 16  # few messages are shorter
 _NEWEST_MIN: Final = 32
 

@@ -567,6 +567,57 @@ class StoreConformance(
             assert sorted(hit.seq for hit in hits) == expected, query
 
     @pytest.mark.promise("search-total")
+    async def test_names_paths_and_codes_are_found_whole_and_by_part(self, store: Store) -> None:
+        texts = [
+            "then handle_tool_calls() fails",
+            "see getUserName in the client",
+            "open src/firnline/memory.py first",
+            "write to bob.smith@example.com",
+            "https://docs.python.org/3/library/re.html explains it",
+            "it stopped with ERR-4012, then TS2322",
+        ]
+        await store.append(KEY, drafts(texts))
+        for query, seq in (
+            *(("tool_calls", 0), ("handle_tool_calls()", 0), ("calls", 0), ("handle", 0)),
+            *(("getUserName", 1), ("getusername", 1), ("get_user_name", 1), ("name", 1)),
+            *(("src/firnline/memory.py", 2), ("memory.py", 2), ("firnline", 2)),
+            *(("bob.smith@example.com", 3), ("example.com", 3), ("smith", 3)),
+            *(("docs.python.org", 4), ("library", 4)),
+            *(("ERR-4012", 5), ("err", 5), ("4012", 5), ("TS2322", 5), ("2322", 5)),
+        ):
+            hits = await store.search("acme", query, scope=HERE)
+            assert [hit.seq for hit in hits][:1] == [seq], query
+
+    @pytest.mark.promise("search-total")
+    async def test_words_are_found_by_their_stems_in_many_languages(self, store: Store) -> None:
+        texts = [
+            "The invoices were paid, and it was raining",
+            "Die Häuser in der Stadt sind nicht teuer",
+            "Las canciones de la fiesta son muy buenas",
+            "Мы обсуждали новые станции и красивых птиц",
+            "Häuser gekauft",
+        ]
+        await store.append(KEY, drafts(texts))
+        for query, expected in (
+            *(("invoice", {0}), ("rains", {0}), ("Haus", {1, 4}), ("Städte", {1})),
+            *(("canción", {2}), ("cancion", {2}), ("станция", {3}), ("красивая птица", {3})),
+        ):
+            hits = await store.search("acme", query, scope=HERE)
+            assert {hit.seq for hit in hits} == expected, query
+
+    @pytest.mark.promise("search-total")
+    async def test_a_word_is_found_in_longer_ones_after_whole_words(self, store: Store) -> None:
+        texts = ["repricing takes a week", "Die Wettervorhersage ist gut", "no such thing"]
+        await store.append(KEY, drafts([*texts, "the pricing of boards", "a keyboard"]))
+        for query, expected in (
+            *(("pricing", [3, 0]), ("Wetter", [1]), ("board", [3, 4]), ("vorher", [1])),
+            *(("price", [3]), ("ricin", [3, 0]), ("wett", []), ("thinking", [])),
+        ):
+            hits = await store.search("acme", query, scope=HERE)
+            assert [hit.seq for hit in hits] == expected, query
+        assert len(await store.search("acme", "pricing", limit=1)) == 1
+
+    @pytest.mark.promise("search-total")
     async def test_the_best_match_comes_first(self, store: Store) -> None:
         noise = [f"the weather of day {i} was fine" for i in range(50)]
         await store.append(KEY, drafts([*noise, "the red rope broke", "a rope"]))

@@ -19,6 +19,7 @@ from firnline.errors import StoreCorrupt
 from firnline.log import limits
 from firnline.log.entry import ERASED, Key, erased_at
 from firnline.log.message import EPOCH, Message, decode, microseconds
+from firnline.store import word_scores
 from firnline.store.erasure import NEVER
 from firnline.store.mongo import words
 from firnline.store.mongo.connection import Doc, MongoDatabase
@@ -118,7 +119,9 @@ async def _still_staged(database: MongoDatabase, state: HeadState, row: Row) -> 
 async def _words_before(database: MongoDatabase, state: HeadState) -> list[int]:
     """The words of the entry before the tail."""
     at = {**state.own, "seq": state.flushed - 1, "part": 0}
-    asked = {"before": {"$slice": ["$terms", {"$max": [{"$min": ["$own", words.BEFORE_MAX]}, 1]}]}}
+    asked = {
+        "before": {"$slice": ["$terms", {"$max": [{"$min": ["$own", word_scores.BEFORE_MAX]}, 1]}]}
+    }
     if state.flushed == 0:
         return []
     found = await database.read(lambda: database["words"].find_one(at, projection=asked))
@@ -163,7 +166,7 @@ async def analyze(
         last, docs = before, []
         for seq, message, _ in messages:
             docs += _views(own, seq, message, last)
-            last = docs[-1]["terms"][: min(docs[-1]["own"], words.BEFORE_MAX)]
+            last = docs[-1]["terms"][: min(docs[-1]["own"], word_scores.BEFORE_MAX)]
         return docs, last
 
     large = sum(size for *_, size in messages) > limits.ANALYZE_INLINE_BYTES
@@ -177,8 +180,8 @@ def _message(body: bytes) -> Message:
 def _views(own: Doc, seq: int, message: Message, before: list[int]) -> list[Doc]:
     if message is ERASED:
         return [{**own, "seq": seq, "part": 0, **WORDLESS}]
-    said = words.own(own["tenant"], message)
-    terms = said + [item for item in words.about(own["tenant"], message) if item not in said[:1]]
+    said, others = words.of_entry(own["tenant"], message)
+    terms = said + others
     at = microseconds(message.created_at or EPOCH)
     parts = [terms[start : start + TERMS_PER_ROW] for start in range(0, len(terms), TERMS_PER_ROW)]
     return [

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from pymongo import ASCENDING, DESCENDING, IndexModel
 from pymongo.errors import CollectionInvalid, DuplicateKeyError
 
 from firnline.errors import StoreError
+from firnline.log import limits
 from firnline.store.migrations import check_version
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.heads import TWIN
 from firnline.store.rows import NO_TOPIC
 
-VERSION: Final = 5
+VERSION: Final = 6
+_WORDS_SINCE: Final = 6  # words are analyzed in a new way
 _OWN: Final = ("tenant", "conversation", "life")
 
 OWNED: Final = (
@@ -148,7 +151,7 @@ async def prepare(database: MongoDatabase) -> int:
         )
         await _make_view(database)
         await database.read(lambda: _add_twins(database))
-        await database.read(lambda: _record_version(database))
+        await database.read(lambda: _record_version(database, version))
     return VERSION
 
 
@@ -193,8 +196,33 @@ async def _add_twins(database: MongoDatabase) -> None:
     )
 
 
-async def _record_version(database: MongoDatabase) -> None:
+async def _record_version(database: MongoDatabase, before: int) -> None:
+    change: Doc = {"$max": {"version": VERSION}}
+    if 0 < before < _WORDS_SINCE:
+        change["$set"] = {"owed": "words"}
+    known = {"_id": 1, "version": before} if before else {"_id": 1}
     try:
-        await database["schema"].update_one({"_id": 1}, {"$max": {"version": VERSION}}, upsert=True)
+        await database["schema"].update_one(known, change, upsert=not before)
     except DuplicateKeyError:
         return  # another process came first
+
+
+async def is_owed(database: MongoDatabase) -> bool:
+    """Whether everything must be indexed again, because words are analyzed in a new way."""
+    owed = {"_id": 1, "owed": "words"}
+    return await database.read(lambda: database["schema"].find_one(owed)) is not None
+
+
+async def claim(database: MongoDatabase) -> bool:
+    """Whether everything must be indexed again, and no other process does it."""
+    older = {"$subtract": ["$$NOW", 1000 * limits.REINDEX_SECONDS]}
+    free = {"$lt": [{"$ifNull": ["$claimed_at", datetime.fromtimestamp(0, UTC)]}, older]}
+    changed = await database["schema"].update_one(
+        {"_id": 1, "owed": "words", "$expr": free}, [{"$set": {"claimed_at": "$$NOW"}}]
+    )
+    return changed.modified_count == 1
+
+
+async def done(database: MongoDatabase) -> None:
+    """Everything was indexed again."""
+    await database["schema"].update_one({"_id": 1}, {"$unset": {"owed": "", "claimed_at": ""}})

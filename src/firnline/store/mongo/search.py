@@ -3,118 +3,165 @@
 from __future__ import annotations
 
 import asyncio
-import math
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from bson import ObjectId
 
 from firnline.errors import StoreCorrupt
-from firnline.language.terms import search_terms
+from firnline.language.terms import WantedWord, wanted_words
 from firnline.log import limits
 from firnline.log.entry import IndexMatch, Key, Scope
 from firnline.log.message import microseconds
+from firnline.store import word_scores
 from firnline.store.mongo import words
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.flush import flush
 from firnline.store.mongo.heads import state_of
-from firnline.store.rows import USUAL_WORDS
 
 _CONVERSATIONS_COUNTED: Final = 1000
 _HEADS_AT_ONCE: Final = 16
 _FEW: Final = 500  # up to this many documents are ranked here, not on the server
-_OWN, _NEAR, _SAID = 2.2, 0.44, 0.22  # weights: entry, previous entry, speaker and date
 _WORK_MAX: Final = 4 * limits.SEARCH_WEIGHED_MAX
 
 
-class _MongoTerms(NamedTuple):
-    """The numbers of a query's terms, and how many entries contain each."""
+class _MongoWords(NamedTuple):
+    """The numbers of the terms of each word of a query, and the weights of the words."""
 
-    own: list[int]
-    facts: list[int]
-    counts: list[int]
-    entries: int
-    said: bool  # whether any of `facts` occurs
+    own: Sequence[Sequence[int]]
+    facts: Sequence[Sequence[int]]
+    parts: Sequence[Sequence[int]]
+    weights: Sequence[int]
+    counts: Sequence[int]
+    others: bool
+    """Whether any of `facts` and `parts` occurs."""
 
-    @property
-    def weights(self) -> list[float]:
-        entries = max(self.entries, *self.counts) + 1
-        return [math.log(1 + (entries - n + 0.5) / (n + 0.5)) for n in self.counts]
+    @classmethod
+    def of(cls, tenant: str, wanted: Sequence[WantedWord]) -> _MongoWords:
+        """Those of a query."""
+        own = [words.numbers(tenant, word.terms) for word in wanted]
+        facts = [words.numbers(tenant, word.facts) for word in wanted]
+        parts = [words.numbers(tenant, word.parts) for word in wanted]
+        return cls(own, facts, parts, (), (), others=True)
 
 
 async def matches(
     database: MongoDatabase, tenant: str, query: str, scope: Scope, limit: int
 ) -> list[IndexMatch]:
-    """First entries that contain the words, then those by a named speaker or date."""
-    terms = search_terms(query)
-    if not terms or limit <= 0 or scope.topics == ():
+    """See `word_scores` for what is found in which order."""
+    wanted = wanted_words(query)
+    if not wanted or limit <= 0 or scope.topics == ():
         return []
     await catch_up(database, tenant, scope.conversation)
     within = await _scope_filter(database, tenant, scope)
     if within is None:
         return []
-    own = [words.number(tenant, term) for term in terms]
-    facts = [words.of_fact(tenant, term) for term in terms]
-    few = await _match_few(database, own, facts, within)
+    asked = _MongoWords.of(tenant, wanted)
+    asked, short, few = await asyncio.gather(
+        _known(database, tenant, asked),
+        _is_short(database, tenant, scope),
+        _few(database, asked, within),
+    )
+    led = word_scores.leading(asked.counts, short=short)
+    every = range(len(wanted))
     if few is not None:
-        return few[:limit]
-    asked = await _known(database, tenant, own, facts)
-    rare = _rare_terms(asked)
-    done = await _rank(database, asked, rare, within, limit)
-    if not done and len(rare) < len(own):  # the rare terms occur only outside the scope
-        done = await _rank(database, asked, own, within, limit)
-    if len(done) < limit and asked.said:
-        known = {match[:2] for match in done}
-        about = await _rank(database, asked, facts, within, limit)
-        done += [match for match in about if match[:2] not in known]
+        ranked = _rank_here(asked, led, few) or _rank_here(asked, every, few)
+        found, _ = await _to_matches(database, tenant, ranked)
+        return found[:limit]
+    rank = partial(_rank, database, asked, within=within, limit=limit)
+    done = await rank(_any_of(asked.own[n] for n in led), led)
+    if not done and len(led) < len(wanted):  # the rare words occur only outside the scope
+        led = list(every)
+        done = await rank(_any_of(asked.own), led)
+    if len(done) < limit and asked.others:
+        _add(done, await rank(_any_of(asked.facts), led))
+    longer = [{"terms": {"$all": list(part)}} for part in asked.parts if part]
+    if len(done) < limit and longer and asked.others:
+        parts = asked._replace(own=asked.parts, facts=(), weights=())
+        _add(
+            done,
+            await _rank(
+                database, parts, {"$or": longer}, (), within=within, limit=limit + len(done)
+            ),
+        )
     return done[:limit]
 
 
-async def _match_few(
-    database: MongoDatabase, own: list[int], facts: list[int], within: Doc
-) -> list[IndexMatch] | None:
-    """All entries with any of the terms, best first, in one query; None if too many."""
-    any_of = {"terms": {"$in": [*own, *facts]}}
-    docs, entries = await asyncio.gather(
-        _aggregate(
-            database,
-            "words",
-            [
-                {"$match": {"$and": [within, any_of]}},
-                {"$limit": _FEW + 1},
-                {"$project": _projection(own, facts)},
-            ],
-        ),
-        _entries(database, within["tenant"]),
+def _add(found: list[IndexMatch], more: Sequence[IndexMatch]) -> None:
+    known = {match[:2] for match in found}
+    found += [match for match in more if match[:2] not in known]
+
+
+def _any_of(numbers: Iterable[Iterable[int]]) -> Doc:
+    return {"terms": {"$in": list(chain.from_iterable(numbers))}}
+
+
+async def _is_short(database: MongoDatabase, tenant: str, scope: Scope) -> bool:
+    """Whether the searched conversation is one of which all entries can be ranked."""
+    if scope.conversation is None:
+        return False
+    asked = {"tenant": tenant, "conversation": scope.conversation}
+    found = await database.read(lambda: database["conversations"].find_one(asked, {"next_seq": 1}))
+    return found is not None and int(found["next_seq"]) <= limits.SEARCH_WEIGHED_MAX
+
+
+async def _few(database: MongoDatabase, asked: _MongoWords, within: Doc) -> list[Doc] | None:
+    """All entries with any of the terms, in one query; None if too many."""
+    longer = [{"terms": {"$all": list(part)}} for part in asked.parts if part]
+    any_of = [_any_of([*asked.own, *asked.facts]), *longer]
+    docs = await _aggregate(
+        database,
+        "words",
+        [
+            {"$match": {"$and": [within, {"$or": any_of}]}},
+            {"$limit": _FEW + 1},
+            {"$project": _projection(asked)},
+        ],
     )
-    if len(docs) > _FEW:
-        return None
-    counts = Counter(term for doc in docs for term in doc["hits"])
-    asked = _MongoTerms(own, facts, [counts[term] for term in own], entries, said=True)
-    of_own, of_facts = (dict(zip(t, asked.weights, strict=True)) for t in (own, facts))
+    return None if len(docs) > _FEW else docs
+
+
+def _rank_here(asked: _MongoWords, led: Collection[int], docs: Sequence[Doc]) -> list[Doc]:
+    """The documents, best first; none if no entry has one of the words that lead."""
+    ranked: list[tuple[tuple[int, float, str, int], Doc]] = []
     for doc in docs:
-        doc["score"] = _score(doc, of_own, of_facts)
-        doc["itself"] = not of_own.keys().isdisjoint(doc["hits"])
-    docs.sort(key=lambda d: (not d["itself"], -d["score"], d["conversation"], -d["seq"]))
-    found, _ = await _to_matches(database, within["tenant"], docs)
-    return found
+        kind, points = _points(asked, led, set(doc["hits"]), set(doc["near"]))
+        if points:
+            score = word_scores.score(points, doc["size"])
+            place = kind, -score, doc["conversation"], -doc["seq"]
+            ranked.append((place, {**doc, "score": score}))
+    ranked.sort(key=itemgetter(0))
+    if len(led) < len(asked.own) and all(place[0] for place, _ in ranked):
+        return []
+    return [doc for _, doc in ranked]
 
 
-def _score(doc: Doc, own: Mapping[int, float], facts: Mapping[int, float]) -> float:
-    """BM25, computed as in the pipeline of `_rank`."""
-    points = sum(_OWN * own.get(term, 0) + _SAID * facts.get(term, 0) for term in doc["hits"])
-    points += sum(_NEAR * own.get(term, 0) for term in doc["near"])
-    return float(points / (1 + 1.2 * (0.25 + 0.75 * doc["size"] / USUAL_WORDS)))
+def _points(
+    asked: _MongoWords, led: Collection[int], hits: set[int], before: set[int]
+) -> tuple[int, int]:
+    """Why an entry is found: 0 its own words, 1 speaker or date, 2 longer words; and its points."""
+    own = {n for n, terms in enumerate(asked.own) if not hits.isdisjoint(terms)}
+    facts = {n for n, terms in enumerate(asked.facts) if not hits.isdisjoint(terms)}
+    if own.isdisjoint(led) and not facts:
+        return 2, sum(bool(part) and hits.issuperset(part) for part in asked.parts)
+    near = {n for n in led if not before.isdisjoint(asked.own[n])}
+    by_kind = (own, word_scores.OWN), (near, word_scores.NEAR), (facts, word_scores.FACT)
+    points = sum(asked.weights[n] * factor for numbers, factor in by_kind for n in numbers)
+    return int(own.isdisjoint(led)), points
 
 
-def _projection(own: list[int], facts: list[int]) -> Doc:
+def _projection(asked: _MongoWords) -> Doc:
     """The position of an entry, and which of the terms it contains."""
+    own = list(chain.from_iterable(asked.own))
+    others = chain.from_iterable([*asked.facts, *asked.parts])
     return {
         "_id": 0,
         **dict.fromkeys(("conversation", "life", "seq", "size"), 1),
-        "hits": {"$setIntersection": ["$terms", [*own, *facts]]},
+        "hits": {"$setIntersection": ["$terms", [*own, *others]]},
         "near": {"$setIntersection": ["$before", own]},
     }
 
@@ -155,76 +202,50 @@ async def _aggregate(database: MongoDatabase, name: str, pipeline: Sequence[Doc]
     return await database.read(find)
 
 
-async def _known(
-    database: MongoDatabase, tenant: str, own: list[int], facts: list[int]
-) -> _MongoTerms:
-    """How common the terms are, in one query, and the approximate number of entries."""
+async def _known(database: MongoDatabase, tenant: str, asked: _MongoWords) -> _MongoWords:
+    """How many entries have each word, in one query, and so the weights of the words."""
 
-    def having(place: int) -> list[Doc]:
+    def having(place: int, match: Doc, most: int = limits.SEARCH_WEIGHED_MAX) -> list[Doc]:
         return [
-            {"$match": {"tenant": tenant, "terms": own[place]}},
-            {"$limit": limits.SEARCH_WEIGHED_MAX},
+            {"$match": {"tenant": tenant, **match}},
+            {"$limit": most},
             {"$count": "count"},
             {"$set": {"place": place}},
         ]
 
-    some: list[Doc] = [
-        {"$match": {"tenant": tenant, "terms": {"$in": facts}}},
-        {"$limit": 1},
-        {"$project": {"_id": 0, "place": {"$literal": -1}, "count": {"$literal": 1}}},
-    ]
-    others = [having(i) for i in range(1, len(own))]
-    united = [{"$unionWith": {"coll": "words", "pipeline": p}} for p in [*others, some]]
+    each = [having(n, _any_of([terms])) for n, terms in enumerate(asked.own)]
+    longer = [{"terms": {"$all": list(part)}} for part in asked.parts if part]
+    each.append(having(-1, {"$or": [_any_of(asked.facts), *longer]}, 1))
+    united = [{"$unionWith": {"coll": "words", "pipeline": p}} for p in each[1:]]
     found, entries = await asyncio.gather(
-        _aggregate(database, "words", [*having(0), *united]), _entries(database, tenant)
+        _aggregate(database, "words", [*each[0], *united]), _entries(database, tenant)
     )
-    counts = {doc["place"]: doc["count"] for doc in found}
-    each = [counts.get(i, 0) for i in range(len(own))]
-    return _MongoTerms(own, facts, each, entries, -1 in counts)
-
-
-def _rare_terms(asked: _MongoTerms) -> list[int]:
-    """The rarest terms, as many as a search can rank; at least one that occurs at all.
-
-    Entries with only the other terms would rank last; next to a rare term, the others still count.
-    """
-    chosen: list[int] = []
-    weighed = 0
-    for count, term in sorted(zip(asked.counts, asked.own, strict=True)):
-        if weighed and weighed + count > limits.SEARCH_WEIGHED_MAX:
-            break
-        chosen.append(term)
-        weighed += count
-    return chosen
+    by_place = {doc["place"]: doc["count"] for doc in found}
+    counts = [by_place.get(n, 0) for n in range(len(asked.own))]
+    weights = word_scores.weights(counts, entries)
+    return asked._replace(counts=counts, weights=weights, others=-1 in by_place)
 
 
 async def _rank(
-    database: MongoDatabase, asked: _MongoTerms, leading: Sequence[int], within: Doc, limit: int
+    database: MongoDatabase,
+    asked: _MongoWords,
+    match: Doc,
+    led: Collection[int],
+    *,
+    within: Doc,
+    limit: int,
 ) -> list[IndexMatch]:
-    """The best of the entries that contain any of the `leading` terms.
-
-    BM25 without term frequency: an entry's own words count most, then those of the entry before it,
-    then speaker and date.
-    """
-    points = [
-        {"$cond": [{"$in": [term, f"${where}"]}, round(factor * weight, 9), 0.0]}
-        for where, terms, factor in (
-            ("hits", asked.own, _OWN),
-            ("near", asked.own, _NEAR),
-            ("hits", asked.facts, _SAID),
-        )
-        for term, weight in zip(terms, asked.weights, strict=True)
-    ]
-    length = {"$multiply": [0.75 / USUAL_WORDS, "$size"]}
-    norm = {"$add": [1, {"$multiply": [1.2, {"$add": [0.25, length]}]}]}
+    """The best of the entries that `match` finds."""
     gone: list[ObjectId] = []
     while True:
         pipeline: list[Doc] = [
-            {"$match": {"$and": [within, {"terms": {"$in": list(leading)}}]}},
+            {"$match": {"$and": [within, match]}},
             *([{"$match": {"life": {"$nin": gone}}}] if gone else []),
             {"$limit": _WORK_MAX},
-            {"$project": _projection(asked.own, asked.facts)},
-            {"$set": {"score": {"$divide": [{"$sum": points}, norm]}}},
+            {"$project": _projection(asked)},
+            {"$set": {"points": {"$sum": list(_summands(asked, led))}}},
+            {"$match": {"points": {"$gt": 0}}},
+            {"$set": {"score": {"$divide": ["$points", _LENGTH]}}},
             {"$sort": {"score": -1, "conversation": 1, "seq": -1}},
             {"$limit": limit},
         ]
@@ -234,6 +255,25 @@ async def _rank(
         if not missing:
             return found
         gone += missing  # leftovers of an erased conversation must not use up the limit
+
+
+_LENGTH: Final = {"$add": [word_scores.LENGTH[0], {"$multiply": [word_scores.LENGTH[1], "$size"]}]}
+
+
+def _summands(asked: _MongoWords, led: Collection[int]) -> Iterator[Doc]:
+    """The points of a document, as expressions."""
+    if not asked.weights:  # parts of words: each that is there in full counts the same
+        for part in filter(None, asked.parts):
+            yield {"$cond": [{"$setIsSubset": [list(part), "$hits"]}, 1, 0]}
+        return
+    for number, weight in enumerate(asked.weights):
+        for where, terms, factor in (
+            ("$hits", asked.own[number], word_scores.OWN),
+            ("$near", asked.own[number] if number in led else (), word_scores.NEAR),
+            ("$hits", asked.facts[number], word_scores.FACT),
+        ):
+            there = {"$setIntersection": [where, list(terms)]}
+            yield {"$cond": [{"$gt": [{"$size": there}, 0]}, factor * weight, 0]}
 
 
 async def _to_matches(

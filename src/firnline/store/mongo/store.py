@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -75,6 +76,7 @@ from firnline.store.mongo.heads import HeadState
 from firnline.store.mongo.topics import read_topics, save_topics, topic_members, topics_of
 from firnline.store.mongo.vectors import put_vectors
 from firnline.store.mongo.writer import MongoWriter, pin
+from firnline.store.reindex import Reindexing
 from firnline.store.rows import SEQ_MAX, Described
 from firnline.store.topics import TopicCache
 
@@ -100,6 +102,7 @@ class MongoStore:
         self._writer = MongoWriter(self._database)
         self._topics = TopicCache()
         self._process = 0
+        self._reindexing = Reindexing()
 
     # -- opening and closing ------------------------------------------------------------------
 
@@ -116,11 +119,18 @@ class MongoStore:
             await self._database.close()
             raise
         self._process = os.getpid()
+        if await schema.is_owed(self._database):
+            claim, done = (
+                partial(schema.claim, self._database),
+                partial(schema.done, self._database),
+            )
+            self._reindexing.start(claim, self.rebuild_index, done)
 
     async def close(self) -> None:
         """Finish queued appends and close all connections."""
         here, self._process = self._process == os.getpid(), 0
         if here:
+            await self._reindexing.stop()
             await self._writer.close()
             await self._database.close()
 

@@ -49,8 +49,10 @@ _SETTINGS: Final[dict[str, Any]] = {
     "keepalives_interval": "10",
     "keepalives_count": "3",
 }
+# Statements are short: compiling them, as stock settings have it, takes far longer than they do.
 _SETUP: Final = (
     f"SELECT set_config('search_path', '{SCHEMA}, pg_catalog', true),"
+    " set_config('jit', 'off', true),"
     " set_config('firnline.tenant', %s, true)"
 )
 # An acknowledged write is durable even if the database is configured otherwise. The timeouts keep

@@ -18,7 +18,8 @@ _ROLE: Final = "SELECT rolname, rolsuper OR rolbypassrls FROM pg_roles WHERE rol
 _UNFORCED: Final = (
     "SELECT coalesce(string_agg(relname, ', ' ORDER BY relname), '') FROM pg_class"
     f" WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind IN ('r', 'p')"
-    " AND NOT (relrowsecurity AND relforcerowsecurity) AND relname NOT IN ('installed', 'embedder')"
+    " AND NOT (relrowsecurity AND relforcerowsecurity)"
+    " AND relname NOT IN ('installed', 'embedder', 'owed')"
 )
 _PGVECTOR: Final = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
 _CONTENT: Final = (

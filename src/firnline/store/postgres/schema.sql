@@ -227,6 +227,13 @@ CREATE TABLE seal (
     PRIMARY KEY (tenant, conversation, part)
 );
 
+-- Work that must be done once, by one process at a time; 'words': all that is indexed is indexed again,
+-- because words are analyzed in a new way.
+CREATE TABLE owed (
+    what       text COLLATE "C" PRIMARY KEY,
+    claimed_at timestamptz
+);
+
 -- Policies. Every transaction says whose it is: '=' and the tenant, or '*' for work on the server's
 -- own behalf. One that says nothing sees nothing, whatever its query; the tables' owner is no
 -- exception.

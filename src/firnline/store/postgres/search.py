@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, Self
 
-from firnline.language.terms import search_terms
+from firnline.language.terms import wanted_words
 from firnline.log import limits
 from firnline.log.entry import IndexMatch, Key, Scope
 from firnline.log.message import microseconds
+from firnline.store import word_scores
 from firnline.store.postgres import log, words
 from firnline.store.postgres.connection import Query, Row, Transaction
-from firnline.store.rows import USUAL_WORDS, ConversationRow
+from firnline.store.rows import ConversationRow
 
 # PostgreSQL samples very frequent words. Sequential scans are off, because the planner chooses one
 # for words without statistics. Sorts are off, because under a row-level policy the planner
@@ -30,116 +31,147 @@ _ENTRIES: Final = (
     " (SELECT next_seq FROM conversation WHERE tenant = %(tenant)s"
     " ORDER BY id LIMIT 1000) AS counted"
 )
-# BM25 without term frequencies: an entry's own words count most, then those of the previous entry,
-# then speaker and date. OFFSET 0: the previous entry is looked up once.
+# OFFSET 0: the previous entry is looked up once. A short conversation is read without the index,
+# because PostgreSQL samples what a common word leads to.
+_SAMPLED: Final = limits.SEARCH_WEIGHED_MAX // 2
+_MATCHES: Final = "words @@ %(match)s::tsquery"
+_READ_ALL: Final = f"({_MATCHES}) IS TRUE"
 _RANKED: Final = (
-    "SELECT c.name, ranked.seq, ranked.score, c.id, c.next_seq, c.total, c.hash, c.genesis FROM"
-    " (SELECT conversation, seq, weight"
-    " / (1 + 1.2::float8 * (0.25::float8 + 0.75::float8 * length(words) / %(usual)s)) AS score FROM"
-    " (SELECT conversation, seq, words, (SELECT b.words FROM search b WHERE b.tenant = s.tenant"
-    " AND b.conversation = s.conversation AND b.seq = s.seq - 1 AND b.part = 0) AS before"
-    " FROM search s WHERE tenant = %(tenant)s AND words @@ %(match)s::tsquery{where} OFFSET 0)"
-    " AS found CROSS JOIN LATERAL (SELECT sum(weight * (2.2::float8 * (words @@ own)::int"
-    " + 0.44::float8 * coalesce((before @@ own)::int, 0) + 0.22::float8 * (words @@ fact)::int))"
-    " AS weight FROM unnest(%(own)s::tsquery[], %(facts)s::tsquery[], %(weights)s::float8[])"
-    " AS asked (own, fact, weight)) AS weighed"
-    " ORDER BY score DESC, conversation, seq DESC LIMIT %(limit)s) AS ranked"
-    " JOIN conversation c ON c.tenant = %(tenant)s AND c.id = ranked.conversation"
-    " ORDER BY ranked.score DESC, ranked.conversation, ranked.seq DESC"
+    "WITH found AS MATERIALIZED (SELECT conversation, seq, words, (SELECT b.words FROM search b"
+    " WHERE b.tenant = s.tenant AND b.conversation = s.conversation AND b.seq = s.seq - 1"
+    " AND b.part = 0) AS before FROM search s WHERE tenant = %(tenant)s AND {match}{where}),"
+    " ranked AS MATERIALIZED (SELECT conversation, seq, (SELECT sum(one * (words @@ own)::int"
+    " + two * coalesce((before @@ own)::int, 0) + three * coalesce((words @@ fact)::int, 0))"
+    " FROM unnest(%(own)s::tsquery[], %(facts)s::tsquery[], %(of_own)s::bigint[],"
+    " %(of_near)s::bigint[], %(of_facts)s::bigint[]) AS asked (own, fact, one, two, three)"
+    ")::float8 / (%(length)s + %(each)s * length(words)) AS score FROM found)"
+    " SELECT c.name, ranked.seq, ranked.score, c.id, c.next_seq, c.total, c.hash, c.genesis"
+    " FROM ranked JOIN conversation c ON c.tenant = %(tenant)s AND c.id = ranked.conversation"
+    " ORDER BY ranked.score DESC, c.name, ranked.seq DESC LIMIT %(limit)s"
 )
 
 
-class _PostgresTerms(NamedTuple):
-    """The indexed terms of a query, and how many entries contain each."""
+class _PostgresWords(NamedTuple):
+    """Tsqueries for the words of a query, and the points for what they find.
 
-    own: list[str]
-    facts: list[str]
-    counts: list[int]
+    By their own terms, here and in the entry before, and by speakers and dates.
+    """
+
+    own: Sequence[str]
+    facts: Sequence[str]
+    of_own: Sequence[int]
+    of_near: Sequence[int]
+    of_facts: Sequence[int]
+
+    @classmethod
+    def weighed(cls, own: Sequence[str], facts: Sequence[str], weights: Sequence[int]) -> Self:
+        """The points of word search."""
+        factors = word_scores.OWN, word_scores.NEAR, word_scores.FACT
+        return cls(own, facts, *([factor * weight for weight in weights] for factor in factors))
+
+    @classmethod
+    def parts(cls, longer: Sequence[str]) -> Self:
+        """One point for each word that is part of a longer one."""
+        none = [0] * len(longer)
+        return cls(longer, [], [1] * len(longer), none, none)
+
+
+class _Place(NamedTuple):
+    """Where to search, and whether it is a conversation of which all entries can be ranked."""
+
+    tenant: str
+    scope: Scope
+    short: bool
+
+
+class _Lead(NamedTuple):
+    """What leads to entries: a tsquery, about how many there are, and for which words they lead."""
+
+    match: str
     entries: int
+    words: Sequence[int]
 
 
 async def matches(
     transaction: Transaction, tenant: str, query: str, scope: Scope, limit: int
 ) -> list[IndexMatch]:
-    """Entries that contain the words, then those whose speaker or date the query names."""
-    terms = search_terms(query)
-    if not terms or limit <= 0 or scope.topics == ():
+    """See `word_scores` for what is found in which order."""
+    wanted = wanted_words(query)
+    if not wanted or limit <= 0 or scope.topics == ():
         return []
     transaction.later(_BOUNDED)
-    own = [words.lexeme(tenant, term) for term in terms]
-    facts = [words.of_fact(tenant, term) for term in terms]
-    found, asked = await _count_terms(transaction, tenant, scope, own, facts)
+    own = [words.of_any(tenant, word.terms) for word in wanted]
+    facts = [words.of_any(tenant, word.facts) for word in wanted]
+    longer = [words.of_all(tenant, word.parts) for word in wanted if word.parts]
+    others = [_any(facts), _any(longer) or words.of_any(tenant, [""])]
+    found, (*counts, by_facts, by_parts), entries = await _count_words(
+        transaction, tenant, scope, [*own, *others]
+    )
     if scope.conversation is not None and found is None:
         return []
-    selective = _rare_terms(asked, found)
-    done = await _rank(transaction, tenant, asked, selective, scope, limit)
-    if not done and len(selective) < len(own):  # the rare terms are only in other scopes
-        done = await _rank(transaction, tenant, asked, own, scope, limit)
-    if len(done) < limit:
-        known = {match[:2] for match in done}
-        about = await _rank(transaction, tenant, asked, facts, scope, limit)
-        done += [match for match in about if match[:2] not in known]
+    short = found is not None and found.next_seq <= limits.SEARCH_WEIGHED_MAX
+    if not by_facts:
+        facts = []
+    asked = _PostgresWords.weighed(own, facts, word_scores.weights(counts, entries))
+    led = word_scores.leading(counts, short=short)
+    rank = partial(_rank, transaction, _Place(tenant, scope, short=short))
+    lead = _Lead(_any(own[n] for n in led), sum(counts[n] for n in led), led)
+    done = await rank(asked, lead, limit)
+    if not done and len(led) < len(own):  # the rare words are only in other scopes
+        led = list(range(len(own)))
+        done = await rank(asked, _Lead(_any(own), sum(counts), led), limit)
+    if len(done) < limit and by_facts:
+        _add(done, await rank(asked, _Lead(others[0], by_facts, led), limit))
+    if len(done) < limit and by_parts:
+        parts = _PostgresWords.parts(longer)
+        _add(done, await rank(parts, _Lead(others[1], by_parts, ()), limit + len(done)))
     return done[:limit]
 
 
-async def _count_terms(
-    transaction: Transaction, tenant: str, scope: Scope, own: list[str], facts: list[str]
-) -> tuple[ConversationRow | None, _PostgresTerms]:
-    """The searched conversation, if it is a single one, and the frequencies of the terms."""
-    values = {"tenant": tenant, "own": [words.any_of([item]) for item in own]}
-    queries: list[Query] = [(_ENTRIES_WITH, values), (_ENTRIES, values)]
+def _any(expressions: Iterable[str]) -> str:
+    """A tsquery for what any of them finds."""
+    return " | ".join(f"({expression})" for expression in expressions)
+
+
+def _add(found: list[IndexMatch], more: Sequence[IndexMatch]) -> None:
+    known = {match[:2] for match in found}
+    found += [match for match in more if match[:2] not in known]
+
+
+async def _count_words(
+    transaction: Transaction, tenant: str, scope: Scope, own: list[str]
+) -> tuple[ConversationRow | None, list[int], int]:
+    """The searched conversation, if it is a single one; how many entries have each word, of all."""
+    queries: list[Query] = [(_ENTRIES_WITH, {"own": own}), (_ENTRIES, {"tenant": tenant})]
     if scope.conversation is None:
         found, answers = None, await transaction.each(*queries)
     else:
         key = Key(tenant, scope.conversation)
         found, answers = await log.find_with(transaction, key, *queries)
     counts, ((entries,),) = answers
-    return found, _PostgresTerms(own, facts, [count for (count,) in counts], entries)
-
-
-def _rare_terms(asked: _PostgresTerms, found: ConversationRow | None) -> list[str]:
-    """The rarest terms, as many as a search can rank; at least one that occurs.
-
-    Entries with only the other terms would rank last; the others still add to the score. All terms
-    if the conversation is short.
-    """
-    if found is not None and found.next_seq <= limits.SEARCH_WEIGHED_MAX:
-        return asked.own
-    chosen: list[str] = []
-    weighed = 0
-    for count, term in sorted(zip(asked.counts, asked.own, strict=True)):
-        if weighed and weighed + count > limits.SEARCH_WEIGHED_MAX:
-            break
-        chosen.append(term)
-        weighed += count
-    return chosen
+    return found, [count for (count,) in counts], entries
 
 
 async def _rank(
-    transaction: Transaction,
-    tenant: str,
-    asked: _PostgresTerms,
-    leading: Sequence[str],
-    scope: Scope,
-    limit: int,
+    transaction: Transaction, place: _Place, asked: _PostgresWords, lead: _Lead, limit: int
 ) -> list[IndexMatch]:
-    """The best entries that contain any of the `leading` terms."""
+    """The best entries to which it leads."""
+    tenant, scope, short = place
     where, values = _within(tenant, scope)
-    match = words.any_of(leading)
+    match = lead.match
     if scope.roles:
         roles = words.any_of(words.of_role(tenant, role) for role in sorted(scope.roles))
         match = f"({match}) & ({roles})"
-    entries = max(asked.entries, *asked.counts) + 1
-    weights = [math.log(1 + (entries - n + 0.5) / (n + 0.5)) for n in asked.counts]
+    read_all = short and lead.entries > _SAMPLED
     rows = await transaction.rows(
-        _RANKED.format(where=where),
+        _RANKED.format(where=where, match=_READ_ALL if read_all else _MATCHES),
         {
             **values,
             "match": match,
-            "own": [words.any_of([item]) for item in asked.own],
-            "facts": [words.any_of([item]) for item in asked.facts],
-            "weights": weights,
-            "usual": USUAL_WORDS,
+            **asked._asdict(),
+            "of_near": [points * (n in lead.words) for n, points in enumerate(asked.of_near)],
+            "length": word_scores.LENGTH[0],
+            "each": word_scores.LENGTH[1],
             "limit": limit,
         },
     )

@@ -72,6 +72,7 @@ from firnline.store.postgres.errors import translate_error
 from firnline.store.postgres.listen import PendingListener
 from firnline.store.postgres.topics import read_topics, save_topics, topic_members, topics_of
 from firnline.store.postgres.vectors import put_vectors
+from firnline.store.reindex import Reindexing
 from firnline.store.rows import SEQ_MAX, Described, page
 from firnline.store.topics import TopicCache
 
@@ -98,6 +99,7 @@ class PostgresStore:
         self._vacuum = erase.Vacuum(self._open_db)
         self._vectors_in: str | None = None  # the schema of pgvector's operators
         self._process = 0
+        self._reindexing = Reindexing()
 
     # -- opening and closing ------------------------------------------------------------------
 
@@ -115,11 +117,18 @@ class PostgresStore:
             await connection.close()
         await self._database.open()
         self._process = os.getpid()
+        if await self._read(ALL_TENANTS, views.is_owed):
+            self._reindexing.start(
+                lambda: self._write(ALL_TENANTS, views.claim),
+                self.rebuild_index,
+                lambda: self._write(ALL_TENANTS, views.done),
+            )
 
     async def close(self) -> None:
         """Close all connections."""
         here, self._process = self._process == os.getpid(), 0
         if here:
+            await self._reindexing.stop()
             await self._listener.close()
             await self._database.close()
 

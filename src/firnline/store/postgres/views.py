@@ -16,6 +16,28 @@ from firnline.store.rows import SEQ_MAX, ConversationRow
 _LARGE: Final = limits.PAGE_BYTES_MAX  # a page is always analyzed off the event loop
 
 
+_CLAIM: Final = (
+    "UPDATE owed SET claimed_at = clock_timestamp() WHERE what = 'words' AND (claimed_at IS NULL"
+    " OR claimed_at < clock_timestamp() - %s * interval '1 second') RETURNING what"
+)
+_DONE: Final = "DELETE FROM owed WHERE what = 'words'"
+
+
+async def claim(transaction: Transaction) -> bool:
+    """Whether everything must be indexed again, and no other process does it."""
+    return bool(await transaction.row(_CLAIM, (limits.REINDEX_SECONDS,)))
+
+
+async def is_owed(transaction: Transaction) -> bool:
+    """Whether everything must be indexed again."""
+    return bool(await transaction.rows("SELECT what FROM owed WHERE what = 'words'"))
+
+
+async def done(transaction: Transaction) -> None:
+    """Everything was indexed again."""
+    transaction.later(_DONE)
+
+
 async def every_key(transaction: Transaction) -> list[tuple[Key, int]]:
     """All conversations of all tenants, with their numbers of entries."""
     rows = await transaction.rows("SELECT tenant, name, next_seq FROM conversation ORDER BY id")

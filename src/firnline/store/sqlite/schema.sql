@@ -113,14 +113,12 @@ CREATE TABLE said (
     PRIMARY KEY (conversation, at, seq)
 ) STRICT, WITHOUT ROWID;
 
--- The search index, a view of the log, too: rowid is entry.id. `before` are the words of the entry
--- before, `facts` who spoke and when; all as terms with their stems, split at spaces.
+-- The search index, a view of the log, too: rowid is entry.id. Terms with their stems, split at spaces:
+-- "@" marks who spoke and when, "~" parts of long words.
 CREATE VIRTUAL TABLE search USING fts5 (
-    terms, before, facts, content = '', contentless_delete = 1, tokenize = "ascii tokenchars '_'"
+    terms, content = '', contentless_delete = 1, detail = none,
+    tokenize = "ascii tokenchars '_~@-./:\#+=&?%$'"
 );
-
--- How many entries have a word, read from the index itself.
-CREATE VIRTUAL TABLE term USING fts5vocab (search, 'col');
 
 -- Topics, views of the log with what people said about them. id = conversation.id << 32 | topic,
 -- which is the sequence number of the message that opened it. `body` is JSON.

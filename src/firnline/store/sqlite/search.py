@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+import json
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
 from itertools import islice
-from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import apsw
 
 from firnline.errors import StoreCorrupt
-from firnline.language.terms import entry_terms, fact_terms, match_score, role_term, search_terms
+from firnline.language.terms import WantedWord, index_entry, role_term, wanted_words
 from firnline.log import limits
 from firnline.log.entry import IndexMatch, Key, Record, Scope, runs
 from firnline.log.message import EPOCH, Message, decode, microseconds
+from firnline.store import word_scores
 from firnline.store.erasure import NEVER
 from firnline.store.rows import page
 from firnline.store.sqlite import log
 from firnline.store.sqlite.checksums import proven_reads
 from firnline.store.sqlite.connection import fetch_one
 
-_RANK: Final = "bm25(1.0, 0.2, 0.1)"  # own words, words of the entry before, speaker and date
 _EVER: Final = 1 << 62
-_TERMS_SINCE: Final = 7  # the schema since which terms are indexed as they are looked up
-_INSERT: Final = "INSERT INTO search (rowid, terms, before, facts) VALUES (?, ?, ?, ?)"
+_TERMS_SINCE: Final = 10  # the schema since which terms are indexed as they are looked up
+_CANDIDATES_MAX: Final = 4 * limits.SEARCH_WEIGHED_MAX
+_INSERT: Final = "INSERT INTO search (rowid, terms) VALUES (?, ?)"
+_ENTRIES: Final = (
+    "SELECT coalesce(sum(next_seq), 0) FROM (SELECT next_seq FROM conversation WHERE tenant = ?"
+    " ORDER BY id LIMIT 1000)"
+)
 
 
 def index_pending(connection: apsw.Connection, conversation: int, until: int = 1 << 32) -> bool:
@@ -39,21 +45,17 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
         return False
     tenant, name, indexed, *rest = row
     found = log.SqliteRow.of(Key(tenant, name), rest)
-    first = max(indexed - 1, 0)
-    stored = log.records(connection, found, first, found.next_seq - 1, tolerant=True)
-    words, dates, end, before = [], [], found.next_seq, ""
-    for record in page(stored, limits.INDEX_PAGE + 1):
+    stored = log.records(connection, found, indexed, found.next_seq - 1, tolerant=True)
+    words, dates, end = [], [], found.next_seq
+    for record in page(stored, limits.INDEX_PAGE):
         message = _message(record)
-        terms = " ".join(entry_terms(message)) if message else ""
-        if record.seq >= indexed:
-            end, id_ = record.seq + 1, found.entry_id(record.seq)
-            if record.erased:
-                words.append((id_, "", "", ""))
-                dates.append((found.id, NEVER, record.seq))
-            if message is not None:
-                words.append((id_, terms, before, " ".join(fact_terms(message))))
-                dates.append((found.id, microseconds(message.created_at or EPOCH), record.seq))
-        before = terms[: limits.INDEX_BEFORE_CHARS]
+        end, id_ = record.seq + 1, found.entry_id(record.seq)
+        if record.erased:
+            words.append((id_, ""))
+            dates.append((found.id, NEVER, record.seq))
+        if message is not None:
+            words.append((id_, " ".join(index_entry(message).every)))
+            dates.append((found.id, microseconds(message.created_at or EPOCH), record.seq))
     with proven_reads(connection):  # written again, a damaged page would look right
         connection.executemany(_INSERT, words)
         connection.executemany("INSERT INTO said VALUES (?, ?, ?)", dates)
@@ -62,12 +64,12 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
 
 
 def forget(connection: apsw.Connection, found: log.SqliteRow, seqs: Sequence[int]) -> None:
-    """Delete entries from the indexes, and their words from the rows of the entries after them."""
+    """Delete entries from the indexes."""
     (indexed,) = fetch_one(connection, "SELECT indexed FROM conversation WHERE id = ?", (found.id,))
     there = [seq for seq in seqs if seq < indexed]
     ids = [(found.entry_id(seq),) for seq in there]
     connection.executemany("DELETE FROM search WHERE rowid = ?", ids)
-    connection.executemany(_INSERT, [(*id_, "", "", "") for id_ in ids])
+    connection.executemany(_INSERT, [(*id_, "") for id_ in ids])
     for first, last in runs(seqs):
         connection.execute(
             "DELETE FROM said WHERE conversation = ? AND seq BETWEEN ? AND ?",
@@ -77,15 +79,6 @@ def forget(connection: apsw.Connection, found: log.SqliteRow, seqs: Sequence[int
             "INSERT INTO said VALUES (?, ?, ?)",
             [(found.id, NEVER, seq) for seq in range(first, min(last + 1, indexed))],
         )
-        after = last + 1
-        if after >= min(indexed, found.next_seq):
-            continue
-        for record in log.records(connection, found, after, after, tolerant=True):
-            if message := _message(record):
-                id_ = found.entry_id(after)
-                terms = " ".join(entry_terms(message))
-                connection.execute("DELETE FROM search WHERE rowid = ?", (id_,))
-                connection.execute(_INSERT, (id_, terms, "", " ".join(fact_terms(message))))
 
 
 def unindexed(
@@ -115,59 +108,193 @@ def clear(connection: apsw.Connection) -> None:
 def matches(
     connection: apsw.Connection, tenant: str, query: str, scope: Scope, limit: int
 ) -> list[IndexMatch]:
-    """Search the index: first entries with the words, then entries by speaker and date."""
-    asked = search_terms(query)
-    if not asked or limit <= 0:
+    """Search the index: see `word_scores` for what is found in which order."""
+    wanted = wanted_words(query)
+    within = _within(connection, tenant, scope)
+    if not wanted or limit <= 0 or within is None:
         return []
-    words = _or_expression(asked)
-    rare = _rare_terms(connection, asked)
-    said = f"(terms : ({_or_expression(rare)})) AND ({{terms before facts}} : ({words}))"
-    found = _matches(connection, tenant, said, scope, limit)
-    if not found and len(rare) < len(asked):  # the rare terms occur only outside the scope
-        found = _matches(connection, tenant, f"terms : ({words})", scope, limit)
+    counts = [_entries_with(connection, tenant, word) for word in wanted]
+    (total,) = fetch_one(connection, _ENTRIES, (tenant,))
+    asked = _Asked(wanted, word_scores.weights(counts, total), within, limit)
+    led = word_scores.leading(counts, short=within.short)
+    found = _ranked(connection, asked, _any_own(wanted, led), led)
+    if not found and len(led) < len(wanted):  # the rare words occur only outside the scope
+        led = list(range(len(wanted)))
+        found = _ranked(connection, asked, _any_own(wanted, led), led)
     if len(found) < limit:
         # A speaker's terms are in half of all entries; ranking all of them is slow.
-        known = {match[:2] for match in found}
-        about = _matches(connection, tenant, f"facts : ({words})", scope, limit)
-        found += [match for match in about if match[:2] not in known]
-    return found[:limit]
+        about = _any(term for word in wanted for term in word.facts)
+        found |= _ranked(connection, asked, about, led, found)
+    if len(found) < limit and (longer := _longer(wanted)):
+        found |= _in_longer_words(connection, asked, longer, found)
+    return _to_matches(connection, tenant, dict(islice(found.items(), limit)))
 
 
-def _or_expression(terms: Sequence[str]) -> str:
+class _Within(NamedTuple):
+    """A scope as SQL and its values; `short`: it is a conversation of which all can be ranked."""
+
+    where: Sequence[str]
+    values: Mapping[str, Any]
+    short: bool
+    roles: str
+
+
+class _Asked(NamedTuple):
+    """What is looked for, how much each word weighs, and where."""
+
+    wanted: Sequence[WantedWord]
+    weights: Sequence[int]
+    within: _Within
+    limit: int
+
+
+_Ranked: TypeAlias = dict[int, tuple[str, float]]
+"""Found entries by their ids, best first: the conversation, and the score."""
+
+
+def _any(terms: Iterable[str]) -> str:
     return " OR ".join(f'"{term}"' for term in terms)
 
 
-def _rare_terms(connection: apsw.Connection, asked: Sequence[str]) -> Sequence[str]:
-    """The rarest terms, as many as a search can rank; at least one that occurs at all.
-
-    Entries with only common terms would rank last; next to a rare term, common ones still count.
-    """
-    known = sorted(((_entries_with(connection, term), term) for term in asked), key=itemgetter(0))
-    chosen: list[str] = []
-    weighed = 0
-    for entries, term in known:
-        if weighed and weighed + entries > limits.SEARCH_WEIGHED_MAX:
-            break
-        chosen.append(term)
-        weighed += entries
-    return chosen
+def _any_own(wanted: Sequence[WantedWord], numbers: Iterable[int]) -> str:
+    return _any(term for number in numbers for term in wanted[number].terms)
 
 
-def _entries_with(connection: apsw.Connection, term: str) -> int:
-    """The number of entries in the whole store that contain a term."""
-    row = fetch_one(connection, "SELECT doc FROM term WHERE term = ? AND col = 'terms'", (term,))
-    return int(row[0]) if row else 0
+def _longer(wanted: Sequence[WantedWord]) -> list[str]:
+    """For each word that can be part of a longer one, the expression that finds it there."""
+    parts = (word.parts for word in wanted if word.parts)
+    return [" AND ".join(f'"{part}"' for part in some) for some in parts]
 
 
-def _matches(
-    connection: apsw.Connection, tenant: str, expression: str, scope: Scope, limit: int
-) -> list[IndexMatch]:
-    values: dict[str, Any] = {"match": _of_roles(expression, scope), "tenant": tenant}
-    where = ["search MATCH :match", f"rank MATCH '{_RANK}'", "c.tenant = :tenant"]
+def _entries_with(connection: apsw.Connection, tenant: str, word: WantedWord) -> int:
+    """How many of the tenant's entries have a word; if many of the store have it, that many."""
+    every, own = fetch_one(
+        connection,
+        "SELECT count(*), coalesce(sum(c.tenant = ?), 0) FROM"
+        " (SELECT rowid AS id FROM search WHERE search MATCH ? LIMIT ?) s"
+        " CROSS JOIN conversation c ON c.id = s.id >> 32",
+        (tenant, _any(word.terms), limits.SEARCH_WEIGHED_MAX),
+    )
+    return int(every if every == limits.SEARCH_WEIGHED_MAX else own)
+
+
+def _ranked(
+    connection: apsw.Connection,
+    asked: _Asked,
+    match: str,
+    led: Sequence[int],
+    known: Container[int] = (),
+) -> _Ranked:
+    """The entries in scope that the expression finds, best first, but for the known ones."""
+    entries = {
+        id_: about
+        for id_, *about in _candidates(connection, match, asked.within)
+        if id_ not in known
+    }
+    if not entries:
+        return {}
+    points = _points(connection, asked, match, led, entries)
+    scored = (
+        (id_, name, word_scores.score(points[id_], _terms_in(size)))
+        for id_, (name, size) in entries.items()
+    )
+    return _best(scored, asked.limit)
+
+
+def _points(
+    connection: apsw.Connection,
+    asked: _Asked,
+    match: str,
+    led: Sequence[int],
+    entries: Collection[int],
+) -> dict[int, int]:
+    """The points of entries that the expression finds."""
+    points = dict.fromkeys(entries, 0)
+    span = min(entries) - 1, max(entries)
+    every_fact = _any(term for word in asked.wanted for term in word.facts)
+    any_fact = any(id_ in points for id_ in _ids(connection, f"({every_fact}) AND ({match})", span))
+    for number, (word, weight) in enumerate(zip(asked.wanted, asked.weights, strict=True)):
+        own = _any(word.terms)
+        for id_ in _ids(connection, own if number in led else f"({own}) AND ({match})", span):
+            if id_ in points:
+                points[id_] += word_scores.OWN * weight
+            after = id_ + 1
+            if number in led and after in points and after & log.SEQ_MASK:
+                points[after] += word_scores.NEAR * weight
+        for id_ in (
+            _ids(connection, f"({_any(word.facts)}) AND ({match})", span) if any_fact else ()
+        ):
+            if id_ in points:
+                points[id_] += word_scores.FACT * weight
+    return points
+
+
+def _in_longer_words(
+    connection: apsw.Connection, asked: _Asked, longer: Sequence[str], known: Container[int]
+) -> _Ranked:
+    """The entries in scope with words of which the wanted ones are parts, but for the known."""
+    counts: Counter[int] = Counter()
+    entries: dict[int, tuple[str, bytes]] = {}
+    for expression in longer:
+        for id_, name, size in _candidates(connection, expression, asked.within):
+            if id_ not in known:
+                counts[id_] += 1
+                entries[id_] = name, size
+    scored = (
+        (id_, name, word_scores.score(counts[id_], _terms_in(size)))
+        for id_, (name, size) in entries.items()
+    )
+    return _best(scored, asked.limit)
+
+
+def _best(entries: Iterable[tuple[int, str, float]], limit: int) -> _Ranked:
+    order = ((-score, name, -id_) for id_, name, score in entries)
+    return {-id_: (name, -score) for score, name, id_ in nsmallest(limit, order)}
+
+
+def _ids(connection: apsw.Connection, match: str, span: tuple[int, int]) -> Iterator[int]:
+    """The newest entries that an expression finds, in a range of ids."""
+    rows = connection.execute(
+        "SELECT rowid FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ?"
+        " ORDER BY rowid DESC LIMIT ?",
+        (match, *span, _CANDIDATES_MAX),
+    )
+    return (id_ for (id_,) in rows)
+
+
+def _candidates(connection: apsw.Connection, match: str, within: _Within) -> list[Any]:
+    """The newest entries in scope that an expression finds: id, conversation and size."""
+    return list(
+        connection.execute(
+            "SELECT s.rowid, c.name, z.sz FROM search s"  # noqa: S608
+            " CROSS JOIN conversation c ON c.id = s.rowid >> 32"
+            " CROSS JOIN search_docsize z ON z.id = s.rowid"
+            f" WHERE search MATCH :match AND {' AND '.join(within.where)}"
+            f" ORDER BY s.rowid DESC LIMIT {_CANDIDATES_MAX}",
+            {**within.values, "match": f"({match}){within.roles}"},
+        )
+    )
+
+
+def _terms_in(size: bytes) -> int:
+    """The number of an entry's terms, as FTS5 writes it: seven bits to a byte."""
+    number = 0
+    for byte in size:
+        number = number << 7 | byte & 0x7F
+    return number
+
+
+def _within(connection: apsw.Connection, tenant: str, scope: Scope) -> _Within | None:
+    """The scope; None if nothing can be in it."""
+    values: dict[str, Any] = {"tenant": tenant}
+    where, short = ["c.tenant = :tenant"], False
+    if scope.topics == ():
+        return None
     if scope.conversation is not None:
         found = log.find(connection, Key(tenant, scope.conversation))
         if found is None:
-            return []
+            return None
+        short = found.next_seq <= limits.SEARCH_WEIGHED_MAX
         where += ["s.rowid BETWEEN :first AND :last", "c.id = :id"]
         values |= {"id": found.id, "first": found.entry_id(0), "last": found.entry_id(log.SEQ_MASK)}
     if scope.project is not None:
@@ -181,14 +308,11 @@ def _matches(
         values["name"] = scope.conversation
         values["since"] = microseconds(scope.since) if scope.since else -_EVER
         values["until"] = microseconds(scope.until) if scope.until else _EVER
-    rows = connection.execute(
-        "SELECT s.rowid, -s.rank, c.name, c.id, c.next_seq, c.total, c.hash, c.genesis"  # noqa: S608
-        " FROM search s CROSS JOIN conversation c ON c.id = s.rowid >> 32"
-        f" WHERE {' AND '.join(where)} ORDER BY s.rank",
-        values,
-    )
-    with closing(rows):
-        return list(islice(_sound_matches(connection, tenant, rows, scope), limit))
+    if scope.topics is not None:
+        where.append(_IN_TOPICS)
+        values["topics"] = json.dumps([list(topic) for topic in scope.topics])
+    roles = _any(role_term(role) for role in sorted(scope.roles))
+    return _Within(where, values, short, f" AND ({roles})" if roles else "")
 
 
 _SAID: Final = (
@@ -196,42 +320,18 @@ _SAID: Final = (
     " CROSS JOIN said d ON d.conversation = o.id WHERE o.tenant = :tenant"
     " AND (:name IS NULL OR o.name = :name) AND d.at >= :since AND d.at < :until)"
 )
+_IN_TOPICS: Final = (
+    "(c.name, (SELECT m.topic FROM member m WHERE m.conversation = c.id"
+    " AND m.seq = s.rowid & 4294967295)) IN"
+    " (SELECT value ->> 0, value ->> 1 FROM json_each(:topics))"
+)
 
 
-def _of_roles(expression: str, scope: Scope) -> str:
-    if not scope.roles:
-        return expression
-    roles = _or_expression([role_term(role) for role in sorted(scope.roles)])
-    return f"({expression}) AND (facts : ({roles}))"
-
-
-def _sound_matches(
-    connection: apsw.Connection, tenant: str, rows: apsw.Cursor, scope: Scope
-) -> Iterator[IndexMatch]:
-    """Yield the rows within the scope's topics; a damaged conversation raises `StoreCorrupt`."""
-    checked: set[int] = set()
-    for rowid, points, name, *about in rows:
-        if about[0] not in checked:
-            log.SqliteRow.of(Key(tenant, str(name)), about)
-            checked.add(about[0])
-        seq = rowid & log.SEQ_MASK
-        if scope.topics is None or _in_topics(connection, about[0], name, seq, scope.topics):
-            yield IndexMatch(name, seq, points)
-
-
-def _in_topics(
-    connection: apsw.Connection,
-    conversation: int,
-    name: str,
-    seq: int,
-    topics: tuple[tuple[str, int], ...],
-) -> bool:
-    row = fetch_one(
-        connection,
-        "SELECT topic FROM member WHERE conversation = ? AND seq = ?",
-        (conversation, seq),
-    )
-    return bool(row) and (name, row[0]) in topics
+def _to_matches(connection: apsw.Connection, tenant: str, found: _Ranked) -> list[IndexMatch]:
+    """The found entries; raises `StoreCorrupt` if the row of a conversation is damaged."""
+    for name in {name for name, _ in found.values()}:
+        log.find(connection, Key(tenant, name))
+    return [IndexMatch(name, id_ & log.SEQ_MASK, score) for id_, (name, score) in found.items()]
 
 
 def is_outdated(connection: apsw.Connection) -> bool:
@@ -243,17 +343,27 @@ def unindexed_matches(
     connection: apsw.Connection, tenant: str, query: str, scope: Scope, limit: int
 ) -> list[IndexMatch]:
     """Search unindexed entries by reading them: a read-only store cannot update its index."""
-    asked = frozenset(search_terms(query))
+    wanted = wanted_words(query)
+    topics = None if scope.topics is None else set(scope.topics)
     found: list[IndexMatch] = []
     for id_, name, seq, message in _unindexed_entries(connection, tenant, scope):
-        own, facts = frozenset(entry_terms(message)), frozenset(fact_terms(message))
-        if not match_score(asked, own, facts, frozenset()):
-            continue
-        if scope.topics is None or _in_topics(connection, id_, name, seq, scope.topics):
+        terms = index_entry(message)
+        if any(map(terms.have, wanted)) and (
+            topics is None or (name, _topic_of(connection, id_, seq)) in topics
+        ):
             found.append(IndexMatch(name, seq, 0.0))
         if len(found) >= limit:
             break
     return found
+
+
+def _topic_of(connection: apsw.Connection, conversation: int, seq: int) -> int:
+    row = fetch_one(
+        connection,
+        "SELECT topic FROM member WHERE conversation = ? AND seq = ?",
+        (conversation, seq),
+    )
+    return int(row[0]) if row else -1
 
 
 def _unindexed_entries(
