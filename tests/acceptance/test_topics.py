@@ -224,7 +224,7 @@ async def test_a_huge_first_message_has_a_short_title_and_one_short_vector(memor
     await memory.append("c", Message.user(about(1) + " crane" * 50_000))
     (found,) = await memory.topics("c")
     assert len(found.title) <= 80
-    (embedder,) = {memory._engine.topics._embedder}
+    (embedder,) = {memory._engine.topics.embedders._embedder}
     assert max(map(len, embedder._embedder.asked)) < 1_000
     await memory.append("c", Message.user(about(1, 2)))
     assert (await memory.context("c", BUDGET)).tokens <= BUDGET

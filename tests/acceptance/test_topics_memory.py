@@ -402,7 +402,7 @@ async def test_search_goes_across_topics_and_conversations_and_can_keep_to_some(
 
 @pytest.mark.requirement("C9")
 async def test_looking_for_a_tag_embeds_only_where_it_is(memory, url):
-    embedder = memory._engine.topics._embedder._embedder
+    embedder = memory._engine.topics.embedders._embedder._embedder
     await ask(memory, 1, conversation="a")
     await ask(memory, 2, conversation="b")
     await memory.tag_topic("a", 0, add=["cranes"])
@@ -442,7 +442,7 @@ async def test_an_outdated_assignment_is_decided_again(tmp_path, clock):
     url = f"sqlite:///{tmp_path}/a.db"
     async with open_memory(url, clock) as one, open_memory(url, clock) as two:
         await talk(one, 1, 2)
-        slow = one._engine.topics._embedder
+        slow = one._engine.topics.embedders._embedder
         quick = slow._embedder.embed
 
         async def overtaken(texts):

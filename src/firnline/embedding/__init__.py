@@ -18,7 +18,14 @@ from firnline.errors import FirnlineError, InputError
 from firnline.models import Timeouts, locate_model
 from firnline.protocols import Embedder
 
-__all__ = ["MiniLM", "Multilingual", "WordEmbedder", "default_embedder", "open_embedder"]
+__all__ = [
+    "MiniLM",
+    "Multilingual",
+    "WordEmbedder",
+    "default_embedder",
+    "embedder_beside",
+    "open_embedder",
+]
 
 
 class _Extra(NamedTuple):
@@ -73,6 +80,16 @@ def open_embedder(
 def default_embedder() -> Embedder | None:
     """MiniLM if the extra ``firnline[recall]`` is installed, else None; does not import it."""
     return MiniLM() if _LOCAL["minilm"].installed else None
+
+
+def embedder_beside(embedder: Embedder) -> Embedder | None:
+    """For texts that an embedder for English is not for: the multilingual one, or by words.
+
+    None if the embedder is for other languages, too.
+    """
+    if not isinstance(embedder, MiniLM):
+        return None
+    return Multilingual() if _LOCAL["multilingual"].installed else WordEmbedder()
 
 
 def _open_local(name: str) -> Embedder:

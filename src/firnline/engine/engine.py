@@ -21,6 +21,7 @@ from firnline.context.budget import (
 )
 from firnline.context.context import Context
 from firnline.digest import model_extractor, model_summarizer, offline_extractor, offline_summarizer
+from firnline.embedding import embedder_beside
 from firnline.embedding.words import WordEmbedder
 from firnline.engine.context_builder import ContextBuilder
 from firnline.engine.digester import Digester
@@ -61,9 +62,14 @@ class Engine:
         self.windows = check_windows(options.get("windows", NO_WINDOWS))
         self.events = Events(tenant, options.get("observer"))
         self.digester = _digester(store, self.model, self.count, options)
-        embedder = as_embedder(options.get("embedder", AUTO))
+        asked = options.get("embedder", AUTO)
+        embedder = as_embedder(asked)
         self.topics = TopicAssigner(
-            store, embedder or WordEmbedder(), clock=clock, rules=options.get("topic_rules")
+            store,
+            embedder or WordEmbedder(),
+            beside=embedder_beside(embedder) if embedder and asked == AUTO else None,
+            clock=clock,
+            rules=options.get("topic_rules"),
         )
         self.people = People(store, tenant, clock)
         self.eraser = MessageEraser(store, self.topics, self.people, count=self.count, clock=clock)
@@ -149,6 +155,7 @@ class Engine:
             for model in {*self._opened.values(), *filter(None, [self.model])}:
                 closing.push_async_callback(model.close)
             closing.push_async_callback(self.recaller.close)
+            closing.push_async_callback(self.topics.embedders.close)
             closing.push_async_callback(self.worker.stop)
 
     async def on_append(

@@ -197,11 +197,11 @@ class MessageEraser:
         if not erased or not known.topics:
             return []
         members = await self._store.topics_of(key, [entry.seq for entry in erased])
+        there = known.topics.values()
         try:
-            vectors = await self._topics.vectors(erased)
+            model, vectors = await self._topics.embedders.vectors(erased, there)
         except ModelError:
-            vectors = {}  # the means are cleared
-        model = self._topics.model
+            model, vectors = "", {}  # the means are cleared
         changed = topics.without_entries(known.topics, members, erased, vectors, model)
         gone = {entry.seq for entry in erased}
         return [

@@ -18,15 +18,9 @@ from firnline import topics
 from firnline.context.plan import View
 from firnline.context.view import drop_echo, is_still, look, look_at_topic
 from firnline.engine.recall import Filters
+from firnline.engine.topic_embedders import TopicEmbedders
 from firnline.engine.turn import Turn
-from firnline.errors import (
-    ConflictError,
-    FirnlineError,
-    InputError,
-    ModelError,
-    ModelTimeout,
-    outline,
-)
+from firnline.errors import ConflictError, FirnlineError, InputError, ModelError, outline
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Key, Scope, Topic, live, runs
 from firnline.log.text import clean_name
@@ -47,10 +41,17 @@ class TopicAssigner:
     """Assigns the entries of any conversation to topics, and maintains the topics."""
 
     def __init__(
-        self, store: Store, embedder: Embedder, *, clock: Clock, rules: Rules | None = None
+        self,
+        store: Store,
+        embedder: Embedder,
+        *,
+        clock: Clock,
+        rules: Rules | None = None,
+        beside: Embedder | None = None,
     ) -> None:
-        self._store, self._embedder, self._clock = store, embedder, clock
+        self._store, self._clock = store, clock
         self.rules = rules or Rules()
+        self.embedders = TopicEmbedders(embedder, beside, self.rules)
 
     # -- keeping up ---------------------------------------------------------------------------
 
@@ -87,10 +88,8 @@ class TopicAssigner:
     async def _assign(self, key: Key, known: TopicAssignments, read: Sequence[Entry]) -> None:
         state = TopicState.of(known.topics.values())
         page = live(read)
-        vectors = await self.vectors(page)
-        steps = list(
-            topics.replay(page, vectors, state=state, model=self._embedder.name, rules=self.rules)
-        )
+        model, vectors = await self.embedders.vectors(page, known.topics.values())
+        steps = list(topics.replay(page, vectors, state=state, model=model, rules=self.rules))
         touched = {topic.id for step in steps for topic in step.changed}
         state = steps[-1].state if steps else state
         merged = topics.merge_topics(state, self.rules, among=_grown(steps))
@@ -116,27 +115,6 @@ class TopicAssigner:
         if whole:
             await self._outdate(key, whole, version)
         await self._settle(key, resting)
-
-    @property
-    def model(self) -> str:
-        """The name under which vectors are compared."""
-        return self._embedder.name
-
-    async def vectors(self, page: Sequence[Entry]) -> dict[int, Sequence[float]]:
-        """The vectors of the users' messages among these, by sequence number."""
-        asked = {e.seq: e.message.text for e in page if topics.needs_vector(e.message)}
-        return dict(zip(asked, await self._embed(list(asked.values())), strict=True))
-
-    async def _embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        start = [text[: limits.PASSAGE_CHARS] for text in texts]
-        if not start:
-            return []
-        try:
-            async with asyncio.timeout(limits.ASSIGN_SECONDS):
-                return await self._embedder.embed(start)
-        except TimeoutError as error:
-            late = f"has not answered in {limits.ASSIGN_SECONDS:g} s"
-            raise ModelTimeout(f"the embedder {self._embedder.name} {late}") from error
 
     async def _last_version(self, key: Key) -> int:
         """The newest version, begun or completed: a merge outdates digests in progress."""
@@ -416,9 +394,9 @@ class TopicAssigner:
         known = await self.catch_up(key)
         if topics.is_followup(text):
             return None
-        (vector,) = await self._embed([text])
         there = known.topics.values()
-        return next(iter(topics.match_topics(vector, self._embedder.name, there, self.rules)), None)
+        model, vector = await self.embedders.vector(text, there)
+        return next(iter(topics.match_topics(vector, model, there, self.rules)), None)
 
     def _known(self, known: TopicAssignments, key: Key, topic: int) -> Topic:
         if topic not in known.topics:

@@ -4,15 +4,18 @@ All are folded: lower case, no accents. Words that are nouns in another of the l
 son) are left out. Each list starts with a core: search removes only these words, topics remove all.
 """
 
+# ruff: noqa: RUF001 - letters of other alphabets look like Latin ones
+
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 from firnline.log.regex import regex
 
-_WORD: Final = regex(r"[^\W_]+(?:['’][^\W_]+)*")  # noqa: RUF001 - both apostrophes
-_ELISION: Final = regex(r"^(?:[cdjlmnst]|qu)['’](?=\w)")  # noqa: RUF001
+_WORD: Final = regex(r"[^\W_]+(?:['’][^\W_]+)*")
+_ELISION: Final = regex(r"^(?:[cdjlmnst]|qu)['’](?=\w)")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -51,8 +54,18 @@ deine denn dies diese dieser dieses dir doch durch eines einfach erst etwas euch
 gerne gibt habe haben hast hatte hier ihm ihn ihre immer jede jetzt kann kannst kein keine konnen
 kurz kurzer lang lange lieber mach mache machen macht mal man mehr mein meine mich mir moglich
 muss nach nein nichts ohne schon sehr sein seine soll sollte sonst uber um unser unter viel viele
-vielleicht vor wann warum wegen weil weiter welche welchen welcher welches wenn wer werden wieder
-wieso wieviel will wird wo wozu wurde zwischen
+vielleicht vor wann warum wegen weil weiter dahin damals danach dann daraus daruber davor dorthin
+bekomme bekommen bekommt beides beiden brauche brauchen braucht brauchst daheim deshalb dessen
+durfen durft eher egal eigentlich einmal ende falls finde finden findet fast ganz geben geblieben
+geben gehen gehoren gilt ging hatten heraus heisst heißt herum hin hinaus irgendwas jeder jedes
+jemand kam komme kommen kommt konnte konnten konntest lasse lassen lasst liegt los manchmal meinen
+meiner mochte mochten musse mussen mussten nehme nehmen niemand nimm nimmt obwohl passiert passt
+raus rein reicht richtig rum sagen sagt schnell seit selbst sogar solche sollen sollten statt
+steht stimmt tue tun tut trotzdem uberhaupt ungefahr uns unsere wahrend ware waren weg weiss weiß
+wem wen wenig weniger wessen wie will willst wirklich wo wofur woher wohin wolle wollen wollte
+womit woran worauf woraus worum wovon wovor wurden ziemlich zuerst zumindest zuruck zusammen
+welche welchen welcher welches wenn wer werden wieder wieso wieviel will wird wo wozu wurde
+zwischen
 """)
 FRENCH_CORE: Final = _words("""
 au avec ce dans de elle en est et il je la le les nous ou par pas que qui se si sur un une vous y
@@ -62,8 +75,13 @@ alors apres assez aussi autre aux avant avez avoir beaucoup bien bon ca car cela
 chez ci combien comme comment deja depuis des deux dire donc du elles encore ete etes etre eux
 faire fais fait faut ils jusqu laquelle lequel leur lui ma mais me meme mes mieux moi moins mon ne
 ni nos notre on ont oui parce peu peut peux plus plutot pourquoi pouvez puis quand quel quelle
-quelles quelque quels quoi rien s sa sans ses sont sous suis ta tes toi ton toujours tous tout
-toute tres tu va vas vers veux voir vos votre vraiment
+aller aurai aurait autres avais avait avons beaucoup celui chaque chose comprends connais croire
+crois devrais devrait devoir dit dois doit doivent encore ensemble ensuite envie etait faudrait
+jamais laisse longtemps maintenant mettre met pas peuvent pourrait pourrais prendre prend presque
+personne plusieurs savoir sais sait sera serait seulement souvent suffit tant telle tel trouve
+trouver veut vouloir voudrais vient venir voici voila quelles quelque quels quoi rien s sa sans
+ses sont sous suis ta tes toi ton toujours tous tout toute tres tu va vas vers veux voir vos votre
+vraiment
 """)
 SPANISH_CORE: Final = _words("""
 como con de del el en es la las le les lo los no por que se si su sus un una y
@@ -74,8 +92,32 @@ cuando cuanta cuanto cuantos desde despues donde dos ella ellos entonces entre e
 eso esta estan estar estas este esto estos estoy fue ha hace hacer hacerlo haces haga hasta haz
 hazlo mas me mejor menos mi mis mucho muchos muy nada ni nos nosotros nunca o otra otro para pero
 poco podria porque puede puedes puedo pues quien quiero sea ser siempre sino sobre solo tal
-tambien tan tanto te tengo tiene tienes todo todos tu tus uno unos usted va vale vez ya yo
+tambien tan tanto suele suelen debo debe deberia dice dicen decir creo ir voy vamos van ver veo
+hoy ayer manana normal mismo misma parece pasa pasar poner quieres quiere saber se sabes seria
+serian tener tenia algunos algunas ambos casi cerca claro dentro durante fuera gusta hacia hay
+mientras nuestro nuestra otros otras parte primero segun sin solamente tanta toda todas todavia te
+tengo tiene tienes todo todos tu tus uno unos usted va vale vez ya yo
 """)
+RUSSIAN: Final = _words("""
+а без более бы был была были было быть в вам вас ваш весь во вот все всего всегда всех всю вы где
+да даже для до друг его ее ей ему если есть еще же за здесь и из или им иметь их к каждый как
+какая какие каким какои когда конечно которая которые которыи кто ли лучше между меня мне много
+может можно мои мы на над надо нас наш не него нее нет ни них но ну нужен нужна нужно о об один он
+она они оно опять от очень перед по под после потом потому почему при про просто раз с сам свои
+себе себя сеичас сколько скажи со совсем спасибо стоит так такая такие такои там тебе тебя теперь
+то тогда тоже только том тот три туда ты у уже хорошо хотя хочу чего чем через что чтобы чтоб эта
+эти этим это этого этои этом этот эту я подскажи пожалуиста привет понятно ясно ок давай подробнее
+пример короче
+""")
+CHINESE: Final = _words("""
+为什么 怎么样 怎么办 是不是
+能不能 可不可以 可以吗 有没有 什么 怎么 怎样 多少 多久 多大 哪里 哪个 哪些
+哪儿 谁 吗 呢 吧 啊 了 的 地 得 着 过 是 在 有 和 与 跟 也 都 就 还 还是 不 没 很 太 更 最
+我 我们 你 你们 他 她 它 他们 这 那 这个 那个 这里 那里 这样 那样 一 个 一个 一点 一下 要 会 能
+可以 应该 需要 想 请 问 请问 谢谢 好 好的 嗯 然后 但是 所以 因为 如果 把 被 给 对 从 到 去 来 做
+用 让 再 又 几 钱 行 短 长 举个例子 例子 继续 解释
+""")
+"""Texts have no spaces between them."""
 CORE: Final = ENGLISH_CORE | GERMAN_CORE | FRENCH_CORE | SPANISH_CORE
 ENGLISH_SPLIT: Final = _words("d ll m re s t ve")
 """The second half of contractions in search terms: "we'll" is "we" and "ll"."""
@@ -97,13 +139,16 @@ work worked works wow wrong yeah yep yes yup zeig
 """Words that keep a conversation going."""
 
 REFERRING: Final = _words("""
-aquello both ca ceci cela celle celles celui ceux dabei dafur damit daran darauf daruber das
-davon dazu deren dessen dies diese dieser dieses dort ella ellas elle elles ello ellos er esa
-ese eso esto he he's her hers him his ihm ihn ihnen ils it it'd it'll it's its lo lui one
-ones she she's that that's their theirs them these they they'll they're this those
+aquello both ca ceci cela celle celles celui ceux dabei dafur damit daran darauf daruber das davon
+dazu deren dessen dies diese dieser dieses dort ella ellas elle elles ello ellos er esa ese eso
+esto he he's her hers him his ihm ihn ihnen ils it it'd it'll it's its lo lui one ones she she's
+that that's their theirs them these they they'll they're this those его ее еи ему их им ими он она
+они оно нем неи нему ней него нее это этого этои этому этим этот там туда
 """)
 """Words that refer to something mentioned before."""
-PERSONS: Final = _words("he he's him his she she's her hers er ihn ihm elle lui ella they them")
+PERSONS: Final = _words(
+    "he he's him his she she's her hers er ihn ihm elle lui ella they them он она его ее еи ему"
+)
 """Those that may refer to a person."""
 POINTING: Final = _words(
     "that this these those one ones both das dies diese dieser dieses ese esa her his their its"
@@ -114,20 +159,32 @@ BEING: Final = _words("is are was were isn't aren't ist sind est sont es")
 """Between one of these and a last word, even those refer to something: "is that safe?"."""
 
 OPENERS: Final = _words(
-    "and but or so then also und aber oder dann et mais ou puis alors y e pero o"
+    "and but or so then also und aber oder dann et mais ou puis alors y e pero o а и но или тогда"
 )
 """A question that starts with one of these continues the one before."""
-OPENING_PAIRS: Final = (("what", "about"), ("how", "about"), ("what", "if"), ("que", "tal"))
+OPENING_PAIRS: Final = (
+    ("what", "about"),
+    ("how", "about"),
+    ("what", "if"),
+    ("que", "tal"),
+    ("а", "если"),
+)
 """The same for pairs of words."""
 
-_NO_SUBJECT: Final = ENGLISH | GERMAN | FRENCH | SPANISH | FILLERS | REFERRING
+_NO_SUBJECT: Final = ENGLISH | GERMAN | FRENCH | SPANISH | RUSSIAN | FILLERS | REFERRING
+_OTHERS: Final = (GERMAN | FRENCH | SPANISH | RUSSIAN) - ENGLISH_FREQUENT
+_FOREIGN_LETTERS: Final = 0.2
+_WORDS_ENOUGH: Final = 8
+_ENGLISH_SHARE: Final = 0.1
+_CHINESE_WORD: Final = regex("|".join(sorted(CHINESE, key=len, reverse=True)))
+_UNSPACED: Final = regex(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 
 
 def fold(word: str) -> str:
     """A word in lower case without accents."""
     if word.isascii():
         return word.lower()
-    apart = unicodedata.normalize("NFKD", word.casefold().replace("’", "'"))  # noqa: RUF001
+    apart = unicodedata.normalize("NFKD", word.casefold().replace("’", "'"))
     return "".join(char for char in apart if not unicodedata.combining(char))
 
 
@@ -148,3 +205,25 @@ def is_content(word: str) -> bool:
     if len(folded) == 1 and folded.isascii() and not folded.isdigit():
         return False
     return folded not in _NO_SUBJECT and word_root(word) not in _NO_SUBJECT
+
+
+def content_weight(words: Sequence[str]) -> int:
+    """How many content words these are; of a script without spaces, two characters are one."""
+    weight = 0
+    for word in words:
+        if _UNSPACED.search(word):
+            weight += (len(_CHINESE_WORD.sub("", word)) + 1) // 2
+        else:
+            weight += is_content(word)
+    return weight
+
+
+def is_english(text: str) -> bool:
+    """Whether a text may be English: its letters, and the stop words of which language it has."""
+    letters = [char for char in text if char.isalpha()]
+    if sum(not char.isascii() for char in letters) > len(letters) * _FOREIGN_LETTERS:
+        return False
+    found = [fold(word) for word in split_words(text)]
+    own = sum(word in ENGLISH_FREQUENT for word in found)
+    foreign = sum(word in _OTHERS for word in found)
+    return own >= foreign and (len(found) < _WORDS_ENOUGH or own > len(found) * _ENGLISH_SHARE)

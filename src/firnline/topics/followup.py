@@ -15,6 +15,7 @@ from firnline.language.stop_words import (
     OPENING_PAIRS,
     POINTING,
     REFERRING,
+    content_weight,
     fold,
     is_content,
     split_words,
@@ -35,10 +36,15 @@ def is_followup(text: str) -> bool:
     if len(text) > LOOK_CHARS:
         return False
     found = split_words(text)
-    content = sum(map(is_content, found))
+    content = content_weight(found)
     if not content:
         return True
     return content <= CONTENT_MAX and (starts_like_continuation(found) or has_reference(found))
+
+
+def says_something(text: str) -> bool:
+    """Whether an answer says more of a subject than "let me see"."""
+    return content_weight(split_words(text[:LOOK_CHARS])) >= CONTENT_MAX
 
 
 def starts_like_continuation(found: Sequence[str]) -> bool:

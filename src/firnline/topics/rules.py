@@ -15,11 +15,17 @@ TAGS_MAX: Final = 50
 """Tags of one topic."""
 
 
+class DefaultThreshold(float):
+    """A threshold that was not set: with a measured model, the flow of the conversation decides."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """When a message joins a topic, when a topic is digested, and how it fades.
 
-    - `similarity_threshold`: a message joins a topic that is more similar than this.
+    - `similarity_threshold`: if it is set, a message joins a topic that is more similar than this,
+      and opens a new one otherwise. By default the flow of the conversation counts, too, if the
+      model was measured (`firnline.topics.flow`); with other models it is 0.7.
     - `merge_threshold`: topics at least this similar are merged.
     - `max_topics`: if the working set has more, topics below `priority_floor` leave it.
     - half-life: `base_half_life_seconds`, doubled every `access_threshold_for_lt` accesses, up to
@@ -31,7 +37,7 @@ class Rules:
     """
 
     max_topics: int = 20
-    similarity_threshold: float = 0.7
+    similarity_threshold: float = DefaultThreshold(0.7)
     merge_threshold: float = 0.8
     base_half_life_seconds: float = DAY
     max_half_life_seconds: float = 30 * DAY

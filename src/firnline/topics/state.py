@@ -18,7 +18,8 @@ from firnline.errors import InputError
 from firnline.log.entry import Entry, Topic
 from firnline.log.message import Message
 from firnline.topics.decay import priority
-from firnline.topics.followup import is_followup
+from firnline.topics.flow import Flow, choose_topic, flow_of, signs_of
+from firnline.topics.followup import is_followup, says_something
 from firnline.topics.rules import Rules
 from firnline.topics.similarity import TopicMatch, is_comparable, match_topics
 from firnline.topics.title import title_of
@@ -82,8 +83,10 @@ class TopicStep:
     dormant: tuple[int, ...] = ()
 
 
-def needs_vector(message: Message) -> bool:
-    """Whether `assign` uses a vector of this message."""
+def needs_vector(message: Message, model: str = "", rules: Rules = DEFAULT) -> bool:
+    """Whether `assign` uses a vector of this message, by this model."""
+    if message.role == "assistant":
+        return flow_of(model, rules) is not None and says_something(message.text)
     return is_question(message) and not is_followup(message.text)
 
 
@@ -97,19 +100,26 @@ def assign(
 ) -> TopicStep:
     """Assign the next entry of a conversation to a topic.
 
-    A user's message joins the most similar topic, which may be dormant, if the similarity exceeds
-    the threshold; otherwise it opens a new one. A message without a subject, or without a `vector`
-    (by `model`), stays in the active topic, and so do all messages of other roles.
+    A user's message joins the topic to which it belongs in the flow of the conversation
+    (`flow`), which may be dormant, or opens a new one. With a threshold of the caller's, or a
+    `model` that was not measured, it joins the most similar topic if the similarity exceeds the
+    threshold. A message without a subject, or without a `vector` by `model`, stays in the active
+    topic, and so do all messages of other roles.
     """
     newest = state.active_topic
     if newest and entry.seq <= newest.last_seq:
         raise InputError(f"entry {entry.seq} is not after {newest.last_seq}, the last assigned")
+    flow = flow_of(model, rules)
     if not is_question(entry.message):
-        return _continue_topic(state, entry, rules)
+        return _continue_topic(state, entry, rules, unit(vector) if flow else None, model)
     # A follow-up does not show what its topic is about, so its vector is not used.
     usable = None if is_followup(entry.message.text) else unit(vector)
-    best = _best_match(state, usable, model, rules)
-    chosen = _choose_topic(state, usable, best, rules)
+    matches = match_topics(usable, model, state.topics.values(), rules) if usable else []
+    best = matches[0] if matches else None
+    if flow and matches:
+        chosen = _choose_in_flow(state, entry, flow, matches)
+    else:
+        chosen = _choose_topic(state, usable, best, rules)
     if chosen is None:
         topic = _with_vector(_open_topic(entry, rules), usable, model)
     else:
@@ -149,13 +159,16 @@ def replay(
 # -- choosing a topic -------------------------------------------------------------------------
 
 
-def _best_match(
-    state: TopicState, vector: Floats | None, model: str, rules: Rules
-) -> TopicMatch | None:
-    if vector is None:
-        return None
-    found = match_topics(vector, model, state.topics.values(), rules)
-    return found[0] if found else None
+def _choose_in_flow(
+    state: TopicState, entry: Entry, flow: Flow, matches: Sequence[TopicMatch]
+) -> Topic | None:
+    """The topic that the message belongs to; None if it opens a new one."""
+    active = state.active_topic
+    if active is None or not active.vectors:
+        return active  # there is no sign of a change of subject
+    pause = (_time(entry) - active.last_active_at).total_seconds()
+    found = choose_topic(flow, signs_of(entry.message.text, pause), matches, active.id)
+    return None if found is None else state.topics[found]
 
 
 def _choose_topic(
@@ -172,8 +185,10 @@ def _choose_topic(
 # -- changing the topic -----------------------------------------------------------------------
 
 
-def _continue_topic(state: TopicState, entry: Entry, rules: Rules) -> TopicStep:
-    """The step of an entry that is not the user's."""
+def _continue_topic(
+    state: TopicState, entry: Entry, rules: Rules, vector: Floats | None, model: str
+) -> TopicStep:
+    """The step of an entry that is not the user's; an answer says more of the topic's subject."""
     active = state.active_topic
     if active is None:
         if entry.message.role in ("system", "developer"):
@@ -187,6 +202,8 @@ def _continue_topic(state: TopicState, entry: Entry, rules: Rules) -> TopicStep:
             opened=opened.id,
         )
     topic = replace(active, entries=active.entries + 1, last_seq=entry.seq)
+    if vector is not None and active.vectors and is_comparable(active, model, len(vector)):
+        topic = _with_vector(topic, vector, model)
     return TopicStep(state=state.having(topic), topic=topic.id, changed=(topic,))
 
 
@@ -270,7 +287,7 @@ def without_entries(
 ) -> list[Topic]:
     """The topics that change; a title that came from an erased message is empty.
 
-    `members` are the topics of erased entries, `vectors` those by `model` of erased questions. A
+    `members` are the topics of erased entries, `vectors` those by `model` of erased entries. A
     topic's mean vector is cleared if it cannot be corrected.
     """
     titles = {title_of(marks.said(entry.message)) for entry in erased}
@@ -284,7 +301,7 @@ def without_entries(
             entries=topic.entries - len(own),
             archived=topic.archived - sum(entry.seq < topic.active_from for entry in own),
         )
-        asked = [entry.seq for entry in own if needs_vector(entry.message)]
+        asked = [entry.seq for entry in own if needs_vector(entry.message, topic.model)]
         if asked:
             now = _without_vectors(now, [vectors.get(seq) for seq in asked], model)
         if now != topic:
