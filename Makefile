@@ -82,7 +82,7 @@ lock: $(READY) ## Pin all versions again
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 		--no-annotate --upgrade --group dev --extra testing --extra models --extra recall \
 		--extra multilingual --extra server --extra mcp --extra otel --extra postgres --extra mongo \
-		--extra langchain --extra openai-agents --extra pydantic-ai --extra llamaindex \
+		--extra langchain --extra openai-agents --extra anthropic --extra pydantic-ai --extra llamaindex \
 		--extra agent-framework --extra proof pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 		--no-annotate --upgrade --extra adk pyproject.toml -o requirements-adk.lock

@@ -41,8 +41,8 @@ def test_a_first_session(run):
     assert "user: My first message" in out
     assert "assistant (Bot): Hi!" in out
     code, out, _ = run("conversations")
-    assert out.splitlines()[0].split()[:2] == ["conversation", "entries"]
-    assert out.splitlines()[2].split()[:2] == ["hello", "2"]
+    assert out.splitlines()[0].split()[:2] == ["conversation", "title"]
+    assert out.splitlines()[2].split()[:5] == ["hello", "My", "first", "message", "2"]
     code, out, _ = run("search", "first")
     assert "My first message" in out
     code, out, _ = run("verify")
@@ -149,6 +149,21 @@ def test_erase_asks_first(run):
     code, out, _ = run("erase", "c", "--yes")
     assert (code, "1 entries" in out) == (0, True)
     assert run("show", "c")[0] == 3
+
+
+def test_conversations_have_titles_and_the_newest_is_first(run):
+    run("append", "a-old", "Where is\norder 1138?")
+    run("append", "chat-0123456789abcdef", "This request failed.")
+    run("append", "b-new", "Hello", "--role", "system")
+    listed = run("conversations")[1]
+    assert listed.index("b-new") < listed.index("a-old")
+    assert "Where is order 1138?" in listed
+    assert "failed" not in listed
+    assert "This request failed." in run("conversations", "--all")[1]
+    assert run("title", "a-old", "The", "late", "order")[0] == 0
+    first, second = map(json.loads, run("conversations", "--json")[1].splitlines())
+    assert {first["conversation"], second["conversation"]} == {"a-old", "b-new"}
+    assert {first["title"], second["title"]} == {"The late order", ""}
 
 
 def test_a_branch_begins_as_another_did(run):

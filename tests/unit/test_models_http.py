@@ -423,12 +423,25 @@ async def test_the_key_goes_to_the_endpoint_and_nowhere_else(server, make, caplo
             "openrouter/qwen/qwen3-235b", "OPENROUTER_API_KEY",
             "qwen/qwen3-235b", "https://openrouter.ai/api/v1",
         ),
+        (
+            "anthropic/claude-opus-5", "ANTHROPIC_API_KEY",
+            "claude-opus-5", "https://api.anthropic.com/v1",
+        ),
+        (
+            "gemini/gemini-3-flash", "GEMINI_API_KEY", "gemini-3-flash",
+            "https://generativelanguage.googleapis.com/v1beta/openai",
+        ),
+        (
+            "azure/prod", "AZURE_OPENAI_API_KEY", "prod",
+            "https://mine.openai.azure.com/openai/v1",
+        ),
         ("ollama/qwen3", None, "qwen3", "http://localhost:11434/v1"),
         ("vllm/Qwen/Qwen3-8B", None, "Qwen/Qwen3-8B", "http://localhost:8000/v1"),
         ("llamacpp/any", None, "any", "http://localhost:8080/v1"),
     ],
 )  # fmt: skip
 def test_the_name_picks_the_address_and_the_key(monkeypatch, name, variable, model, url):
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com/")
     if variable:
         monkeypatch.delenv(variable, raising=False)
         with pytest.raises(InputError, match=f"needs a key: set {variable}, or pass api_key"):
@@ -441,6 +454,18 @@ def test_the_name_picks_the_address_and_the_key(monkeypatch, name, variable, mod
     assert opened._api_key == (KEY if variable else None)
 
 
+def test_a_gateway_gets_the_whole_name_of_a_model_that_it_resells():
+    url = "https://gateway.example/v1"
+    assert open_model("anthropic/claude-opus-5", url=url).name == "anthropic/claude-opus-5"
+    assert open_model("openai/gpt-4o", url=url).name == "gpt-4o"
+
+
+def test_a_resource_of_azure_is_needed(monkeypatch):
+    monkeypatch.delenv("AZURE_OPENAI_ENDPOINT", raising=False)
+    with pytest.raises(InputError, match="set AZURE_OPENAI_ENDPOINT, or pass url"):
+        open_model("azure/prod", api_key=KEY)
+
+
 def test_a_key_from_the_environment_is_not_sent_to_another_address(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     assert open_model("openai/gpt-4o", url="https://elsewhere.example/v1")._api_key is None
@@ -450,7 +475,7 @@ def test_a_key_from_the_environment_is_not_sent_to_another_address(monkeypatch):
     ("name", "options", "said"),
     [
         ("gpt-4o", {}, "expected PROVIDER/MODEL"),
-        ("acme/model", {}, "openai, xai, openrouter"),
+        ("acme/model", {}, "openai, anthropic, gemini, azure, xai, openrouter"),
         ("openai/", {}, "expected PROVIDER/MODEL"),
         ("", {"url": "http://x/v1"}, "expected PROVIDER/MODEL"),
         ("m", {"url": "localhost:8000"}, "url: expected"),

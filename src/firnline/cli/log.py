@@ -5,17 +5,24 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import asdict
-from typing import TextIO
+from typing import Final, TextIO
 
 from firnline.cli.arguments import Command, count
 from firnline.cli.open import all_heads, existing_head, open_memory
 from firnline.cli.output import entry_json, entry_text, head_json, print_json, progress_on
-from firnline.cli.terminal import plain, table
+from firnline.cli.terminal import cut, plain, table
 from firnline.errors import InputError
+from firnline.log.entry import Head
 from firnline.log.message import ROLES, Message
+from firnline.log.regex import regex
 from firnline.log.wire import load_json, load_openai
 from firnline.protocols import Finding
 from firnline.sync import Memory
+
+_TITLE: Final = 48
+_TITLE_ENTRIES: Final = 5
+_UNNAMED: Final = regex(r"chat-[0-9a-f]{16}")
+"""The name that the proxy gives to a conversation that has none."""
 
 
 def _append(options: argparse.Namespace) -> None:
@@ -63,12 +70,16 @@ def _show(options: argparse.Namespace) -> None:
 def _conversations(options: argparse.Namespace) -> None:
     rows = []
     with open_memory(options) as memory:
-        for head in all_heads(memory, options.project):
+        heads = list(all_heads(memory, options.project))
+        shown = [head for head in heads if options.all or not _is_failed_request(head)]
+        for head in sorted(shown, key=lambda head: head.updated_at, reverse=True):
+            title = _title_of(memory, head)
             if options.json:
-                print_json(head_json(head))
+                print_json({**head_json(head), "title": title})
             rows.append(
                 (
                     head.conversation,
+                    plain(cut(title, _TITLE)),
                     f"{head.entries:,}",
                     f"{head.archived:,}",
                     f"{head.tokens:,}",
@@ -77,12 +88,44 @@ def _conversations(options: argparse.Namespace) -> None:
                 )
             )
     if not options.json and rows:
-        names = ("conversation", "entries", "archived", "tokens", "last message", "project")
-        print(table(names, rows, right=(1, 2, 3)))
+        names = (
+            "conversation",
+            "title",
+            "entries",
+            "archived",
+            "tokens",
+            "last message",
+            "project",
+        )
+        print(table(names, rows, right=(2, 3, 4)))
     elif not options.json and options.project:
         print(plain(f"No conversations in the project {options.project}."))
     elif not options.json:
         print("No conversations yet. Try: firnline append hello 'My first message'")
+
+
+def _title_of(memory: Memory, head: Head) -> str:
+    """What the conversation is called, or else how its first user begins."""
+    given = head.metadata.get("title")
+    if isinstance(given, str) and given:
+        return given
+    first = memory.read(head.conversation, limit=_TITLE_ENTRIES) if head.entries else []
+    texts = (entry.message.text for entry in first if entry.message.role == "user")
+    return " ".join(next(filter(None, texts), "").split())
+
+
+def _is_failed_request(head: Head) -> bool:
+    """Whether it is a request through the proxy that failed, in a conversation without a name."""
+    return head.entries <= 1 and bool(_UNNAMED.fullmatch(head.conversation))
+
+
+def _title(options: argparse.Namespace) -> None:
+    with open_memory(options) as memory:
+        head = existing_head(memory, options.conversation)
+        title = " ".join(options.title)
+        head = memory.describe(options.conversation, metadata={**head.metadata, "title": title})
+    if options.json:
+        print_json(head_json(head))
 
 
 def _branch(options: argparse.Namespace) -> None:
@@ -153,23 +196,7 @@ def add(command: Command) -> None:
         "--idempotency-key", metavar="KEY", help="a retry with the same key does not append again"
     )
 
-    show = command("show", _show, "Print the messages of a conversation.")
-    show.add_argument("conversation")
-    show.add_argument(
-        "--last",
-        type=count,
-        default=50,
-        metavar="N",
-        help="only the newest N (default: %(default)s)",
-    )
-    show.add_argument("--all", action="store_true", help="all messages")
-    show.add_argument(
-        "--first", type=count, default=0, metavar="SEQ", help="from this entry number on"
-    )
-
-    conversations = command("conversations", _conversations, "List the conversations.")
-    conversations.add_argument("--project", help="only conversations of this project")
-
+    _add_lists(command)
     branch = command(
         "branch", _branch, "Create a conversation that starts with the messages of another one."
     )
@@ -189,3 +216,28 @@ def add(command: Command) -> None:
         metavar="HASH",
         help="a hash that you noted earlier; fails if it is not in the log",
     )
+
+
+def _add_lists(command: Command) -> None:
+    show = command("show", _show, "Print the messages of a conversation.")
+    show.add_argument("conversation")
+    show.add_argument(
+        "--last",
+        type=count,
+        default=50,
+        metavar="N",
+        help="only the newest N (default: %(default)s)",
+    )
+    show.add_argument("--all", action="store_true", help="all messages")
+    show.add_argument(
+        "--first", type=count, default=0, metavar="SEQ", help="from this entry number on"
+    )
+
+    conversations = command("conversations", _conversations, "List the conversations.")
+    conversations.add_argument("--project", help="only conversations of this project")
+    conversations.add_argument(
+        "--all", action="store_true", help="also failed requests of clients without a name"
+    )
+    title = command("title", _title, "Name a conversation; by default it is its first message.")
+    title.add_argument("conversation")
+    title.add_argument("title", nargs="+")

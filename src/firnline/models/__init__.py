@@ -32,14 +32,25 @@ __all__ = [
 
 
 class Provider(NamedTuple):
-    """A provider's URL, and the environment variable with its key, if any."""
+    """A provider's URL, and the environment variable with its key, if any.
+
+    `url_variable` has the beginning of the URL if each customer has another one. If gateways
+    offer its models under its name (`resold`), the name stays whole with another URL.
+    """
 
     url: str
     key_variable: str = ""
+    url_variable: str = ""
+    resold: bool = False
 
 
 PROVIDERS: Final[Mapping[str, Provider]] = {
     "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "anthropic": Provider("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", resold=True),
+    "gemini": Provider(
+        "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", resold=True
+    ),
+    "azure": Provider("/openai/v1", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", resold=True),
     "xai": Provider("https://api.x.ai/v1", "XAI_API_KEY"),
     "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "ollama": Provider("http://localhost:11434/v1"),
@@ -59,8 +70,9 @@ def open_model(
     """The model called `name`, such as ``openai/gpt-4o-mini``, ``xai/grok-4`` or ``ollama/qwen3``.
 
     The part before the first slash is the provider and selects the URL; `url` overrides it, up to
-    and including ``/v1``. Without `api_key` the provider's environment variable is read, only here,
-    and only for the provider's own URL: a key is never sent to another one.
+    and including ``/v1``, for any gateway. Azure's is in ``AZURE_OPENAI_ENDPOINT``. Without
+    `api_key` the provider's environment variable is read, only here, and only for the provider's
+    own URL: a key is never sent to another one.
     """
     found = locate_model(name, api_key=api_key, url=url)
     try:
@@ -99,8 +111,20 @@ def locate_model(
                 " the URL of an endpoint"
             )
         return ModelAddress(name, url, api_key)
+    if url is not None and provider.resold:
+        return ModelAddress(name, url, api_key)
     if api_key is None and url is None and provider.key_variable:
         api_key = os.environ.get(provider.key_variable)
         if not api_key:
             raise InputError(f"{name} needs a key: set {provider.key_variable}, or pass api_key")
-    return ModelAddress(model, url or provider.url, api_key)
+    return ModelAddress(model, url or _own_url(name, provider), api_key)
+
+
+def _own_url(name: str, provider: Provider) -> str:
+    """The provider's URL; `InputError` if the environment does not say it."""
+    if not provider.url_variable:
+        return provider.url
+    start = os.environ.get(provider.url_variable, "").rstrip("/")
+    if not start:
+        raise InputError(f"{name} needs an endpoint: set {provider.url_variable}, or pass url")
+    return start if start.endswith(provider.url) else f"{start}{provider.url}"

@@ -61,6 +61,8 @@ def openai_body(
 def as_anthropic(error: FirnlineError) -> JSONResponse:
     """The error in Anthropic's format."""
     body = anthropic_body(error.status, str(error))
+    if "details" in error.context:
+        body["error"]["details"] = error.context["details"]
     return JSONResponse(body, error.status, headers_of(error))
 
 

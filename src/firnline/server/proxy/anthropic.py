@@ -71,6 +71,7 @@ class AnthropicDialect(Dialect):
 
     def read_request(self, body: Body, url: str) -> Body:  # noqa: ARG002
         """See `Dialect.read_request`."""
+        refuse_thread(body)
         return body
 
     def load_messages(self, body: Mapping[str, Any]) -> list[Message]:
@@ -188,6 +189,16 @@ class AnthropicDialect(Dialect):
 
 
 ANTHROPIC: Final = AnthropicDialect()
+
+
+def refuse_thread(body: Mapping[str, Any]) -> None:
+    """Refuse state at the provider, in the words after which Anthropic's SDK sends the history."""
+    if body.get("thread"):
+        raise InputError(
+            "thread: not supported, because the conversation is stored here; send its history, or"
+            " only what is new under the path /c/NAME",
+            details={"error_code": "thread_unsupported_request", "unsupported": ["thread"]},
+        )
 
 
 def anthropic_reason(finish_reason: str) -> str:

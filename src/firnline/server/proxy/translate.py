@@ -20,7 +20,7 @@ from firnline.models.answers import CONTEXT_LENGTH, load_body, read_error
 from firnline.models.http import limit_name
 from firnline.server.problems import anthropic_body
 from firnline.server.proxy import limits
-from firnline.server.proxy.anthropic import ANTHROPIC, TOO_LONG, anthropic_reason
+from firnline.server.proxy.anthropic import ANTHROPIC, TOO_LONG, anthropic_reason, refuse_thread
 from firnline.server.proxy.blocks import (
     PING,
     Event,
@@ -50,6 +50,7 @@ class TranslatedDialect(OpenAIDialect):
 
     def read_request(self, body: Body, url: str) -> Body:
         """See `Dialect.read_request` and `translate_request`."""
+        refuse_thread(body)
         return translate_request(body, limit_name(url))
 
     def load_messages(self, body: Mapping[str, Any]) -> list[Message]:
