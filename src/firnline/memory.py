@@ -520,7 +520,7 @@ class Memory:
 
     async def state(self, conversation: str) -> State:
         """The conversation's memory: important data, summary, and how far it reaches."""
-        return state_of(await self.in_force(conversation))
+        return await asyncio.to_thread(state_of, await self.in_force(conversation))
 
     async def remember(
         self, conversation: str, important_data: Mapping[str, Any], *, summary: str | None = None

@@ -2,7 +2,9 @@
 
 import json
 import os
+import time
 from functools import cache
+from importlib import import_module
 
 import httpx2
 import pytest
@@ -279,6 +281,43 @@ def test_an_answer_does_not_hold_up_the_loop(
                 timeout=120,
             )
             assert answer.status_code in (200, 502), answer.text[:500]
+    assert watch.longest < SECONDS, watch.report()
+
+
+STEPS = {
+    "firnline.engine.digest_writer.check_items": ("POST", "digests"),
+    "firnline.digest.items.merge": ("POST", "digests"),
+    "firnline.topics.merge_topics": ("GET", "topics"),
+    "firnline.recall.updates._judge": ("POST", "search"),
+    "firnline.recall.search.pack": ("POST", "search"),
+}
+"""Steps that take long for some conversations, and requests that take them."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_long_step_does_not_hold_up_the_loop(server, monkeypatch, step):
+    module, _, name = step.rpartition(".")
+    take, taken = getattr(import_module(module), name), []
+
+    def take_long(*arguments, **named):
+        end = time.thread_time() + (0 if taken else 2 * SECONDS)
+        taken.append(step)
+        while time.thread_time() < end:
+            pass
+        return take(*arguments, **named)
+
+    method, path = STEPS[step]
+    url = f"{server.url}/api/v1/conversations/{step}"
+    texts = [f"I moved to Xaville{i}. {SENTENCE * 300}" for i in range(20)]
+    said = append(*({"role": "user", "content": text} for text in texts))
+    httpx2.post(f"{url}/messages", json=said, timeout=60).raise_for_status()
+    httpx2.post(f"{url}/context", json={"budget": 9_000}, timeout=60).raise_for_status()
+    monkeypatch.setattr(step, take_long)
+    asked = {"search": {"query": "Where do I live now?", "tokens": 10**5}}
+    with watched(server.loop) as watch:
+        answer = httpx2.request(method, f"{url}/{path}", json=asked.get(path), timeout=120)
+    assert answer.status_code == 200, answer.text
+    assert taken
     assert watch.longest < SECONDS, watch.report()
 
 

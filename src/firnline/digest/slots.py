@@ -305,25 +305,35 @@ def _is_plausible(rule: SlotRule, match: re.Match[str], value: str, sentence: st
     return not (moved and _TECHNICAL.search(sentence))
 
 
+class _Reading(NamedTuple):
+    """What two values are compared by."""
+
+    words: str
+    dates: frozenset[str]
+    figures: frozenset[str]
+    """The words, if there is a digit among them: "the 12th" is part of "March 12"."""
+
+
+@lru_cache(maxsize=16_384)
+def _reading(value: str) -> _Reading:
+    words = fold_name(value) or value.casefold()
+    dates = frozenset(key for day in numbers.dates(value) for key in day.readings)
+    figures = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", words).split()
+    return _Reading(words, dates, frozenset(figures if any(map(str.isdigit, words)) else ()))
+
+
 def agree(one: str, other: str) -> bool:
     """Whether two values of a slot do not contradict each other: "Lisbon" and "Lisbon, Portugal"."""
     if frozenset((one, other)) in _IMPLIED:
         return True
-    first, second = fold_name(one) or one.casefold(), fold_name(other) or other.casefold()
-    if first == second:
+    first, second = _reading(one), _reading(other)
+    if first.words == second.words:
         return True
-    days, days_other = (
-        {key for day in numbers.dates(text) for key in day.readings} for text in (one, other)
-    )
-    if days and days_other:
-        return bool(days & days_other)
-    if any(map(str.isdigit, first)) and any(map(str.isdigit, second)):
-        # "the 12th" is part of "March 12".
-        figures, others = (
-            re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", text).split() for text in (first, second)
-        )
-        return set(figures) <= set(others) or set(others) <= set(figures)
-    short, long = sorted((first, second), key=len)
+    if first.dates and second.dates:
+        return not first.dates.isdisjoint(second.dates)
+    if first.figures and second.figures:
+        return first.figures <= second.figures or second.figures <= first.figures
+    short, long = sorted((first.words, second.words), key=len)
     if long.startswith(f"{short} "):
         return True
     same = _CYRILLIC.search(short) and len(short) > 3 and len(long) - len(short) <= 2  # noqa: PLR2004

@@ -60,7 +60,8 @@ class DigestWriter:
 
         If the model fails midway, the digest covers the finished parts; the rest stays open.
         """
-        state = _Progress.of(job.takes, since=job.fold.first_seq if job.fold.slides else 0)
+        since = job.fold.first_seq if job.fold.slides else 0
+        state = await asyncio.to_thread(_Progress.of, job.takes, since=since)
         start, last = job.fresh_from, digest.last_seq
         while start <= last or not state.written:
             span = await self._read(key, start, last, digest.topic)
@@ -155,8 +156,8 @@ class DigestWriter:
         summary, extracted = await asyncio.gather(
             self._summarize(key, brief), self._extract(key, brief)
         )
-        found, aside = check_items(extracted.items, told)
-        merged = items.merge(state.items, found)
+        found, aside = await asyncio.to_thread(check_items, extracted.items, told)
+        merged = await asyncio.to_thread(items.merge, state.items, found)
         skipped = window.skipped if window.entries else fresh.skipped
         paper = await self._receipt(state, brief, summary.text, merged, skipped)
         paper["residue"] = self._bounded_residue(paper["residue"], job.fold.residue_tokens)

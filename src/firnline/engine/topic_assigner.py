@@ -89,10 +89,13 @@ class TopicAssigner:
         state = TopicState.of(known.topics.values())
         page = live(read)
         model, vectors = await self.embedders.vectors(page, known.topics.values())
-        steps = list(topics.replay(page, vectors, state=state, model=model, rules=self.rules))
+        # In a thread: a page of long talk with many topics takes a while.
+        replay = topics.replay(page, vectors, state=state, model=model, rules=self.rules)
+        steps = await asyncio.to_thread(list, replay)
         touched = {topic.id for step in steps for topic in step.changed}
         state = steps[-1].state if steps else state
-        merged = topics.merge_topics(state, self.rules, among=_grown(steps))
+        merging = partial(topics.merge_topics, state, self.rules, among=_grown(steps))
+        merged = await asyncio.to_thread(merging)
         members: dict[int, int | None] = {
             entry.seq: _current(merged.state, step.topic)
             for entry, step in zip(page, steps, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import Annotated, Any, Final
 
@@ -79,7 +80,7 @@ async def _describe(memory: Memory, head: Head) -> dict[str, Any]:
     return {
         **responses.head(head),
         "strategy": responses.strategy(await memory.strategy(name), head),
-        "state": responses.plain(state_of(force)),
+        "state": responses.plain(await asyncio.to_thread(state_of, force)),
         "digests": len(await memory.digests(name)),
         "in_force": [digest.version for digest in force],
         "pinned": [entry.seq for entry in pinned],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -112,6 +113,10 @@ async def get_important(request: Request, memory: Reading, conversation: Convers
     """The important data by item: evidence, replaced and rejected items."""
     await require_head(memory, conversation)
     force = await memory.in_force(conversation)
+    return etag_response(request, await asyncio.to_thread(_important, force))
+
+
+def _important(force: Sequence[Digest]) -> dict[str, Any]:
     merged: tuple[items.Item, ...] = ()
     version_of: dict[tuple[str, ...], int] = {}
     rejected: list[dict[str, Any]] = []
@@ -125,7 +130,7 @@ async def get_important(request: Request, memory: Reading, conversation: Convers
         {**_item_json(item), "version": version}
         for item, version in zip(items.items_with_speakers(merged), versions, strict=True)
     ]
-    return etag_response(request, {"data": listed, "set_aside": rejected})
+    return {"data": listed, "set_aside": rejected}
 
 
 def _identity(item: items.Item) -> tuple[str, ...]:
