@@ -305,7 +305,7 @@ def _is_plausible(rule: SlotRule, match: re.Match[str], value: str, sentence: st
     return not (moved and _TECHNICAL.search(sentence))
 
 
-class _Reading(NamedTuple):
+class _ValueWords(NamedTuple):
     """What two values are compared by."""
 
     words: str
@@ -315,18 +315,18 @@ class _Reading(NamedTuple):
 
 
 @lru_cache(maxsize=16_384)
-def _reading(value: str) -> _Reading:
+def _value_words(value: str) -> _ValueWords:
     words = fold_name(value) or value.casefold()
     dates = frozenset(key for day in numbers.dates(value) for key in day.readings)
     figures = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", words).split()
-    return _Reading(words, dates, frozenset(figures if any(map(str.isdigit, words)) else ()))
+    return _ValueWords(words, dates, frozenset(figures if any(map(str.isdigit, words)) else ()))
 
 
 def agree(one: str, other: str) -> bool:
     """Whether two values of a slot do not contradict each other: "Lisbon" and "Lisbon, Portugal"."""
     if frozenset((one, other)) in _IMPLIED:
         return True
-    first, second = _reading(one), _reading(other)
+    first, second = _value_words(one), _value_words(other)
     if first.words == second.words:
         return True
     if first.dates and second.dates:
