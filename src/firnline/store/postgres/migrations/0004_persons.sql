@@ -12,8 +12,7 @@ CREATE OR REPLACE FUNCTION about_mark(c conversation) RETURNS bigint LANGUAGE sq
         hex(c.lease_owner), hex(c.lease_until), hex(c.owed_at), hex(c.created_at))
 $$;
 
-DROP TRIGGER sealed ON conversation;
-CREATE TRIGGER sealed AFTER INSERT OR DELETE OR UPDATE OF genesis, project, person, metadata,
+CREATE OR REPLACE TRIGGER sealed AFTER INSERT OR DELETE OR UPDATE OF genesis, project, person, metadata,
     strategy, archived, fence, lease_owner, lease_until, owed_at, created_at ON conversation
     FOR EACH ROW WHEN (current_setting('firnline.tenant', true) <> '')
     EXECUTE FUNCTION seal_about();
