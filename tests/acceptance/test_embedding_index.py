@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firnline import Memory, Message
-from firnline.embedding.quantize import pack, unpack
+from firnline.embedding import MiniLM
+from firnline.embedding.quantize import pack, split_tokens, unpack
 from firnline.errors import ModelError
 from firnline.log import limits
 from firnline.log.entry import Key
@@ -801,6 +802,7 @@ async def test_exports_and_backups_need_no_vectors(tmp_path):
 
 # -- the packaged model -----------------------------------------------------------------------
 
+MINILM = "all-MiniLM-L6-v2-int8/384+tokens-1"
 FACTS = [
     "We booked a room at the Miramar for the second week of May.",
     "My daughter is allergic to peanuts.",
@@ -828,8 +830,58 @@ async def test_meaning_with_minilm(url):
         for question, seq in ASKED.items():
             assert await seqs(memory, question, limit=1) == [seq], question
             assert seq in await seqs(memory, question, tokens=300), question
+        made = await rows(memory, model=MINILM)
+        assert {len(split_tokens(row.body)[0]) for row in made} == {388}
+
+
+async def test_the_tokens_of_a_question_are_compared_with_those_of_the_best_entries(url):
+    async with opened(url, "minilm", worker=False) as memory:
+        await memory.append("c", messages([*FACTS, *FILLER]))
+        await memory.embed("c")
+        made = await rows(memory, model=MINILM)
+        sizes = [len(split_tokens(row.body)[1]) for row in made]
+        assert all(size > 2 for size in sizes), "two bytes a token"
+        assert sum(sizes) / len(sizes) <= 150
+        for question, seq in ASKED.items():
+            hits = await memory.recall("c", question, tokens=2_000)
+            nearest = max(hits, key=lambda hit: hit.parts["tokens"])
+            assert nearest.seq == seq, question
+
+
+async def test_codes_of_tokens_go_with_their_message(url):
+    async with opened(url, "minilm", worker=False) as memory:
+        await memory.append("c", messages([*FACTS, *FILLER]))
+        await memory.embed("c")
+        (before,) = [row for row in await rows(memory, model=MINILM) if row.seq == 1]
+        await memory.erase_messages("c", 1, 1)
+        assert all(row.seq != 1 for row in await rows(memory, model=MINILM))
+        assert split_tokens(before.body)[1]
+        hits = await memory.recall("c", "What food must the kid avoid?", tokens=2_000)
+        assert all(hit.seq != 1 for hit in hits)
+
+
+class Sentences:
+    """MiniLM without the vectors of its tokens, as another embedder would be."""
+
+    def __init__(self):
+        self._whole = MiniLM()
+        self.name, self.embed, self.close = self._whole.name, self._whole.embed, self._whole.close
+
+
+async def test_without_token_codes_everything_works_by_words_and_sentence_vectors(url):
+    async with opened(url, Sentences(), worker=False) as memory:
+        await memory.append("c", messages([*FACTS, *FILLER]))
+        await memory.embed("c")
         made = await rows(memory, model="all-MiniLM-L6-v2-int8/384")
         assert {len(row.body) for row in made} == {388}
+        for question, seq in ASKED.items():
+            hits = await memory.recall("c", question, tokens=2_000)
+            assert hits[0].seq == seq, question
+            assert not any("tokens" in hit.parts for hit in hits)
+        renewed = Memory(memory.store, embedder=MiniLM())
+        await renewed.embed("c")
+        assert not await rows(memory, model="all-MiniLM-L6-v2-int8/384"), "made again with codes"
+        assert len(await rows(memory, model=MINILM)) == 24
 
 
 async def test_a_question_is_near_enough_to_its_answer_and_far_from_the_rest(url):
@@ -850,7 +902,7 @@ async def test_the_end_of_a_message_of_5000_words_is_found_by_meaning(tmp_path):
     async with opened(url, "minilm", worker=False) as memory:
         await memory.append("c", messages(["Hello.", long, "Goodbye."]))
         await memory.embed("c")
-        parts = [row.part for row in await rows(memory, model="all-MiniLM-L6-v2-int8/384")]
+        parts = [row.part for row in await rows(memory, model=MINILM)]
         assert max(parts) < limits.PASSAGES_MAX
         (hit,) = await memory.recall("c", "Is the daughter allergic to nuts?", limit=1)
         assert hit.seq == 1
@@ -879,7 +931,7 @@ def test_long_messages_are_embedded_in_passages_that_hold_all_their_words():
 async def test_the_installed_model_is_used_unless_an_embedder_or_none_is_given(url):
     async with Memory.open(url) as memory:
         await memory.append("c", messages([*FACTS, *FILLER]))
-        await embedded(memory, "all-MiniLM-L6-v2-int8/384", 24)  # in the background
+        await embedded(memory, MINILM, 24)  # in the background
         assert await seqs(memory, "nuts to eat") == [1]
         words = Memory(memory.store, embedder=None)
         assert await seqs(words, "nuts to eat") == []

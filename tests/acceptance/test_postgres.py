@@ -14,7 +14,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from firnline import Memory, Message
-from firnline.embedding.quantize import pack
+from firnline.embedding.quantize import join_tokens, pack
 from firnline.engine.worker import Worker
 from firnline.errors import (
     BadURL,
@@ -750,6 +750,11 @@ async def test_the_nearest_vectors_are_those_with_most_signs_in_common(store):
     near = await store.nearest(KEY, "m", [-1, -1, -1], 9)
     assert near[0].seq == 2
     assert sorted(near) == codes[:4], "others cannot be compared"
+    with_tokens = [row._replace(body=join_tokens(row.body, b"\x00\xff" * 9)) for row in codes]
+    await store.put_vectors(KEY, "tokens", with_tokens, first_seq=0, next_seq=5)
+    near = await store.nearest(KEY, "tokens", [-1, -1, -1], 9)
+    assert near[0] == with_tokens[2]
+    assert sorted(near) == with_tokens[:4], "codes of tokens are no part of the vector"
     for key, model in ((KEY, "other"), (OTHER, "m"), (FOREIGN, "m")):
         assert await store.nearest(key, model, [1, 1, 1], 9) == []
 

@@ -1,6 +1,6 @@
 """Short chats with questions, written by hand: where the answer is, or that there is none.
 
-The file is in the format of LoCoMo, so that ``tools/ranker/calibrate.py`` learns from it, too.
+The file is in the format of LoCoMo, so that ``tools/ranker`` learns from it, too.
 """
 
 import json

@@ -15,7 +15,7 @@ SCORES = some.lists(some.floats(-50, 1_000), max_size=40)
 
 
 def _scored(*scores, covered=1.0, meaning=None):
-    parts = {"around": covered * weights.of(meaning=meaning is not None)["around"]}
+    parts = {"around": covered * weights.of(() if meaning is None else ("meaning",))["around"]}
     if meaning is not None:
         parts["meaning"] = meaning * weights.MEANING["meaning"]
     return [RankedEntry(seq, score, parts) for seq, score in enumerate(scores)]

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firnline.embedding.quantize import dots, pack, products, signs, unpack
+from firnline.embedding.quantize import (
+    dots,
+    join_tokens,
+    pack,
+    products,
+    signs,
+    split_tokens,
+    unpack,
+)
 from firnline.errors import InputError
 
 NUMBERS = st.floats(-(2.0**60), 2.0**60, width=32)
@@ -85,3 +93,21 @@ def test_flags_of_the_multiplication_are_no_warnings():
     rows = np.zeros((2, 2), np.int8)
     found = products(rows, np.array([np.inf, 1], np.float32), np)
     assert np.isnan(found).all()
+
+
+# -- with codes of tokens -----------------------------------------------------------------------
+
+
+@given(VECTORS, st.binary(max_size=700))
+def test_a_vector_and_codes_of_tokens_come_back_from_one_value(vector, tokens):
+    code = pack(vector)
+    joined = join_tokens(code, tokens)
+    assert split_tokens(joined) == (code, tokens)
+    assert len(joined) == len(code) + (len(tokens) + 2 if tokens else 0)
+    assert split_tokens(code) == (code, b""), "as it was stored before there were codes"
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_can_be_split(body):
+    code, tokens = split_tokens(body)
+    assert len(code) + len(tokens) <= len(body)

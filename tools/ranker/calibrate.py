@@ -1,10 +1,7 @@
 """Learn the chance that a found message is evidence, for `firnline.recall.chance`.
 
-    python tools/ranker/calibrate.py chats.json tests/support/evidence_chats.json [--write]
-
-Both files are in the format of LoCoMo (see ``train.py``); a speaker called ``user`` or
-``assistant`` is a role. A question of category 5 without evidence has no answer there. From each
-chat several logs are made, so that the chance holds for all of them:
+A speaker called ``user`` or ``assistant`` is a role. A question of category 5 without evidence has
+no answer there. From each chat several logs are made, so that the chance holds for all of them:
 
 whole      the chat
 windows    pieces of 20 to 60 messages, for short logs
@@ -12,29 +9,24 @@ merged     eight messages joined into one, for long messages
 foreign    questions of other chats, with the names of this one's speakers: nothing is evidence
 
 The table printed is of chats that were held out, in three parts; weights are learned on all of
-them. Needs the extra ``firnline[recall]``.
+them.
 """
 
 from __future__ import annotations
 
-import argparse
-import asyncio
-import json
 import math
 import random
 import re
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, pairwise
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from train import ADVERSARIAL, NEAR_MAX, Matrix, features_of, index_of, write
+from train import ADVERSARIAL, Matrix, Vectors, features_of, index_of
 from train import entries_of as named_entries
 
-from firnline.embedding import default_embedder
+from firnline.embedding import MiniLM
 from firnline.log.entry import Entry
 from firnline.log.message import Message
 from firnline.log.tokens import counter
@@ -47,7 +39,7 @@ from firnline.recall.chance import (
     question_features,
 )
 from firnline.recall.passages import passages
-from firnline.recall.rank import RankedEntry
+from firnline.recall.rank import RankedEntry, order
 
 PARTS: Final = 3
 SHORT_CHAT: Final = 100
@@ -60,7 +52,12 @@ LEARNED_MAX: Final = 60
 PENALTY: Final = 1.0
 WEIGHTS: Final[Mapping[str, float]] = {"foreign": 0.5, "merged": 0.5, "short": 4.0}
 """How much a question of a kind of log counts: few chats are short as they are."""
-MODES: Final = ("CHANCE_LEXICAL", "CHANCE_MEANING")
+MODES: Final[Mapping[str, frozenset[str]]] = {
+    "CHANCE_LEXICAL": frozenset(("meaning", "meaning_near", "tokens")),
+    "CHANCE_MEANING": frozenset(("tokens",)),
+    "CHANCE_TOKENS": frozenset(),
+}
+"""The tables, and the features that are left out for them."""
 BINS: Final = (0.0, 0.01, 0.03, 0.06, 0.1, 0.2, 0.4, 0.6, 0.8, 1.01)
 
 
@@ -176,49 +173,23 @@ def merged(part: int, entries: Sequence[Entry], asked: Sequence[tuple[str, froze
     return Log("merged", part, found, moved)
 
 
-# -- vectors ------------------------------------------------------------------------------------
-
-
-class Vectors:
-    """Vectors of questions, and of the passages of messages, as `features_of` asks for them."""
-
-    def __init__(self, logs: Sequence[Log]) -> None:
-        texts = {text for log in logs for entry in log.entries for text in passages(entry.message)}
-        texts |= {question for log in logs for question, _ in log.asked}
-        embedder = default_embedder()
-        if embedder is None:
-            raise SystemExit('no embedder is installed: pip install "firnline[recall]"')
-        ordered = sorted(texts)
-        rows = asyncio.run(embedder.embed(ordered))
-        self.rows = dict(zip(ordered, np.array(rows, np.float32), strict=True))
-
-    def near(self, question: str, entries: Sequence[Entry]) -> dict[int, float]:
-        """The nearest entries with their cosines: of a long message, that of its best passage."""
-        cosines = {}
-        for entry in entries:
-            if texts := passages(entry.message):
-                rows = np.stack([self.rows[text] for text in texts])
-                cosines[entry.seq] = float((rows @ self.rows[question]).max())
-        return dict(sorted(cosines.items(), key=lambda item: -item[1])[:NEAR_MAX])
-
-
 # -- cases --------------------------------------------------------------------------------------
 
 
-def cases_of(logs: Sequence[Log], vectors: Vectors | None) -> Iterator[Case]:
-    """Every question of every log."""
-    table = weights.of(meaning=vectors is not None)
+def cases_of(
+    logs: Sequence[Log], vectors: Vectors | None, without: frozenset[str]
+) -> Iterator[Case]:
+    """Every question of every log, without some of the features."""
     for log in logs:
         at = {entry.seq: place for place, entry in enumerate(log.entries)}
         local = [replace(entry, seq=place) for place, entry in enumerate(log.entries)]
         index = index_of(local)
         for question, evidence in log.asked:
-            found, pool = features_of(question, local, index, vectors)  # type: ignore[arg-type]
-            scored = []
-            for seq in pool:
-                parts = {name: values.get(seq, 0.0) * table[name] for name, values in found.items()}
-                scored.append(RankedEntry(seq, sum(parts.values()), parts))
-            scored.sort(key=lambda item: (-item.score, -item.seq))
+            found, pool = features_of(
+                question, local, index, vectors if "meaning" not in without else None
+            )
+            kept = {name: values for name, values in found.items() if name not in without}
+            scored = order(kept, pool, {})
             there = {at[seq] for seq in evidence}
             hit = [item.seq in there for item in scored]
             yield Case(log.kind, log.part, len(there), scored, hit)
@@ -296,24 +267,22 @@ def sizes(tried: Sequence[tuple[Case, list[float]]]) -> Iterator[str]:
         yield f"{kind:20} {100 * share:8.1f} % {others:8.2f} {len(rows):7}"
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Learn, and print how well it went."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("chats", type=Path, nargs="+")
-    parser.add_argument("--write", action="store_true")
-    given = parser.parse_args(arguments)
-    chats = [chat for path in given.chats for chat in json.loads(path.read_text(encoding="utf-8"))]
+def calibrate(
+    chats: Sequence[Mapping[str, Any]], embedder: MiniLM | None, say: Callable[[str], object]
+) -> dict[str, dict[str, float]]:
+    """The tables of the chance, learned on all chats; prints how well it went."""
     logs = list(logs_of(chats))
-    vectors, tables = Vectors(logs), {}
-    for mode, near in zip(MODES, (None, vectors), strict=True):
-        cases = list(cases_of(logs, near))
+    texts = (text for log in logs for entry in log.entries for text in passages(entry.message))
+    asked = (question for log in logs for question, _ in log.asked)
+    vectors = Vectors(embedder, texts, asked) if embedder else None
+    tables = {}
+    for mode, without in MODES.items():
+        if vectors is None and "meaning" not in without:
+            continue
+        cases = list(cases_of(logs, vectors, without))
         tried = held_out(cases, mode)
         tables[mode] = learn(cases, list(getattr(weights, mode)))
-        lines = [f"{mode}, earned from {EARNED_CHANCE:.2f}", calibration(tried), *sizes(tried)]
-        sys.stdout.write("\n".join([*lines, str(tables[mode]), "", ""]))
-    if given.write:
-        write(tables)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+        for text in (f"{mode}, earned from {EARNED_CHANCE:.2f}", calibration(tried), *sizes(tried)):
+            say(text)
+        say(f"{tables[mode]}\n")
+    return tables

@@ -1,30 +1,19 @@
 """Learn what the features of `firnline.recall.rank` weigh, from questions with known evidence.
 
-    python tools/ranker/train.py chats.json [--vectors vectors.npz] [--write]
-
-``chats.json`` is in the format of LoCoMo: a list of conversations, each with ``session_N``,
-``session_N_date_time`` and ``qa``, where a question has ``evidence`` (ids of turns) and a
-``category`` (5, adversarial, is left out). Bring your own copy; nothing of it is kept here.
-
 Weights are learned on all conversations but one and tried on that one, in turn; that is the table
-printed. Those written to ``weights.py`` (``--write``) are learned on all of them. The loss is the
-listwise one: the logarithm of the share that the softmax of the scores gives to the evidence. It
-is convex, so the same file gives the same weights.
-
-``vectors.npz`` holds ``keys`` (SHA-256 of the text, hex) and ``vectors`` (rows of length 1).
-A turn's text is ``speaker: text``, a question's is itself. Needs numpy besides Firnline.
+printed. Those written to ``weights.py`` are learned on all of them. The loss is the listwise one:
+the logarithm of the share that the softmax of the scores gives to the evidence. It is convex, so
+the same files give the same weights. Besides the conversations as they are, copies with long
+messages (turns joined at random) are learned from; they count less, and are reported separately.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import hashlib
-import json
 import math
+import random
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -32,13 +21,20 @@ from typing import Any, Final
 
 import numpy as np
 
+from firnline.embedding import MiniLM
+from firnline.embedding.quantize import pack as pack_vector
+from firnline.log import limits
 from firnline.log.entry import Entry, Key
 from firnline.log.message import Message
 from firnline.log.tokens import counter
+from firnline.protocols import QuestionTokens
 from firnline.recall import weights
 from firnline.recall.pack import pack
-from firnline.recall.query import parse_question
-from firnline.recall.rank import features
+from firnline.recall.passages import passages
+from firnline.recall.query import RecallQuery, parse_question
+from firnline.recall.rank import features, order
+from firnline.recall.token_match import token_feature, token_weights
+from firnline.recall.vectors import token_scores
 from firnline.store import RamStore
 from firnline.testing.drafts import draft
 
@@ -49,12 +45,19 @@ REACH: Final = 2
 BUDGETS: Final = (500, 1_000, 2_000, 4_000)
 ADVERSARIAL: Final = 5
 PENALTY: Final = 3.0
+JOINED: Final = (1, 1, 1, 2, 3, 6, 10, 16)
+"""How many turns are joined into a long message."""
+LONG_COUNTS: Final = 0.25
+"""How much a question of a log with long messages counts."""
 NEGATIVE: Final = frozenset({"asks"})
 """Features that speak against an entry; all others may only speak for it."""
 FEATURES: Final = tuple(weights.LEXICAL)
+LEAST: Final[Mapping[str, Mapping[str, float]]] = {"TOKENS": {"words": 0.3, "meaning": 1.0}}
+"""What some weigh at least: tokens say the same, but a score should tell how it was found."""
 MODES: Final[Mapping[str, tuple[str, ...]]] = {
     "LEXICAL": FEATURES,
     "MEANING": (*FEATURES, "meaning", "meaning_near"),
+    "TOKENS": (*FEATURES, "meaning", "meaning_near", "tokens"),
 }
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
@@ -70,6 +73,8 @@ class Case:
     sizes: tuple[int, ...]
     columns: Mapping[str, Matrix]
     evidence: frozenset[int]
+    long: bool = False
+    """Its messages are joined turns."""
 
 
 # -- chats --------------------------------------------------------------------------------------
@@ -125,42 +130,82 @@ def matches_of(index: RamStore, query: str) -> dict[int, float]:
 
 
 class Vectors:
-    """Vectors of texts, made elsewhere."""
+    """Vectors of questions and of the passages of messages, and what recall does with them."""
 
-    def __init__(self, path: Path) -> None:
-        with np.load(path) as data:
-            self.rows = {key: row for row, key in enumerate(data["keys"].tolist())}
-            self.vectors = data["vectors"].astype(np.float32)
-
-    def row(self, text: str) -> int:
-        """Where a text is."""
-        return self.rows[hashlib.sha256(text.encode()).hexdigest()]
+    def __init__(self, embedder: MiniLM, texts: Iterable[str], questions: Iterable[str]) -> None:
+        ordered = sorted(set(texts))
+        encoded = asyncio.run(embedder.encode(ordered))
+        self.codes = {
+            t: (pack_vector(one.vector), one.codes) for t, one in zip(ordered, encoded, strict=True)
+        }
+        self.rows = {
+            t: np.array(one.vector, np.float32) for t, one in zip(ordered, encoded, strict=True)
+        }
+        self.questions = asyncio.run(read_all(embedder, set(questions)))
 
     def near(self, question: str, entries: Sequence[Entry]) -> dict[int, float]:
-        """The nearest entries with their cosines."""
-        rows = [self.row(f"{entry.message.name}: {entry.message.text}") for entry in entries]
-        cosines = self.vectors[rows] @ self.vectors[self.row(question)]
-        best = np.argsort(-cosines)[:NEAR_MAX]
-        return {entries[place].seq: float(cosines[place]) for place in best}
+        """The nearest entries with their cosines: of a long message, that of its best passage."""
+        asked = np.array(self.questions[question].vector, np.float32)
+        cosines = {}
+        for entry in entries:
+            if texts := passages(entry.message):
+                cosines[entry.seq] = max(float(self.rows[text] @ asked) for text in texts)
+        return dict(sorted(cosines.items(), key=lambda item: -item[1])[:NEAR_MAX])
+
+    def tokens(
+        self, question: str, asked: RecallQuery, pool: Mapping[int, Entry], best: Sequence[int]
+    ) -> dict[int, float]:
+        """How near the question's tokens are, as recall compares them."""
+        tokens = self.questions[question]
+        names = {entry.message.name or "" for entry in pool.values()}
+        parts = [(seq, *self.codes[text]) for seq in best for text in passages(pool[seq].message)]
+        scores = token_scores(tokens, token_weights(question, tokens.spans, asked, names), parts)
+        return token_feature(scores, best, pool) if scores else {}
+
+
+async def read_all(embedder: MiniLM, questions: Iterable[str]) -> dict[str, QuestionTokens]:
+    """All questions with their tokens."""
+    return {question: await embedder.read_question(question) for question in questions}
 
 
 # -- cases --------------------------------------------------------------------------------------
 
 
-def cases_of(chats: Sequence[Mapping[str, Any]], vectors: Vectors | None) -> Iterator[Case]:
-    """Every question of every conversation."""
+def cases_of(chats: Sequence[Mapping[str, Any]], embedder: MiniLM | None) -> Iterator[Case]:
+    """Every question of every conversation, as it is and with long messages."""
     for number, chat in enumerate(chats):
         entries, places = entries_of(chat)
-        index = index_of(entries)
-        for question, category, evidence in questions_of(chat, places):
-            found, pool = features_of(question, entries, index, vectors)
-            seqs = tuple(sorted(pool))
-            columns = {
-                name: np.array([values.get(seq, 0.0) for seq in seqs])
-                for name, values in found.items()
-            }
-            sizes = tuple(entries[seq].tokens for seq in seqs)
-            yield Case(number, category, seqs, sizes, columns, evidence)
+        asked = list(questions_of(chat, places))
+        for log, moved in ((entries, None), with_long_messages(entries)):
+            texts = (text for entry in log for text in passages(entry.message))
+            vectors = Vectors(embedder, texts, (one[0] for one in asked)) if embedder else None
+            index = index_of(log)
+            for question, category, evidence in asked:
+                found, pool = features_of(question, log, index, vectors)
+                seqs = tuple(sorted(pool))
+                columns = {
+                    name: np.array([values.get(seq, 0.0) for seq in seqs])
+                    for name, values in found.items()
+                }
+                sizes = tuple(int(log[seq].tokens) for seq in seqs)
+                there = evidence if moved is None else frozenset(moved[seq] for seq in evidence)
+                yield Case(number, category, seqs, sizes, columns, there, moved is not None)
+
+
+def with_long_messages(entries: Sequence[Entry]) -> tuple[list[Entry], dict[int, int]]:
+    """The same with turns of a session joined at random, and where each turn is then."""
+    count, drawn = counter(), random.Random(3)  # noqa: S311 - the same in every run
+    made, moved, at = list[Entry](), dict[int, int](), 0
+    while at < len(entries):
+        first = entries[at].message.created_at
+        group = entries[at : at + drawn.choice(JOINED)]
+        group = [entry for entry in group if entry.message.created_at == first]
+        text = "\n".join(f"{entry.message.name}: {entry.message.text}" for entry in group)
+        moved |= {entry.seq: len(made) for entry in group}
+        message = Message.user(text, created_at=first)
+        made.append(Entry(len(made), message, count.text(text), 0, "", "o200k_base"))
+        at += len(group)
+    return made, moved
 
 
 def features_of(
@@ -178,7 +223,11 @@ def features_of(
     steps = range(-REACH, REACH + 1)
     wanted = {seq + step for seq in (*matches, *near, *dated) for step in steps}
     pool = {entry.seq: entry for entry in entries if entry.seq in wanted}
-    return features(asked, pool, near), pool
+    found = features(asked, pool, near)
+    if vectors:
+        best = [item.seq for item in order(found, pool, matches)[: limits.RECALL_COMPARED]]
+        found["tokens"] = vectors.tokens(question, asked, pool, best)
+    return found, pool
 
 
 # -- learning -----------------------------------------------------------------------------------
@@ -190,14 +239,16 @@ def matrix(case: Case, names: Sequence[str]) -> Matrix:
     return np.stack([case.columns.get(name, nothing) for name in names], axis=1)
 
 
-def learn(cases: Sequence[Case], names: Sequence[str]) -> dict[str, float]:
+def learn(cases: Sequence[Case], mode: str) -> dict[str, float]:
     """The weights of the features; one that would have the wrong sign weighs nothing."""
+    names, least = MODES[mode], LEAST.get(mode, {})
     kept = list(names)
     while True:
         found = dict(zip(kept, _newton(cases, kept), strict=True))
         wrong = [n for n, weight in found.items() if (weight > 0) == (n in NEGATIVE)]
         if not wrong:
-            return {name: float(found.get(name, 0.0)) for name in names}
+            weigh = {name: float(found.get(name, 0.0)) for name in names}
+            return {name: max(weight, least.get(name, weight)) for name, weight in weigh.items()}
         worst = max(wrong, key=lambda name: abs(found[name]))
         kept.remove(worst)
 
@@ -210,7 +261,7 @@ def _newton(cases: Sequence[Case], names: Sequence[str]) -> Matrix:
     pairs = []
     for case, row in zip(usable, rows, strict=True):
         hit = np.array([seq in case.evidence for seq in case.seqs], float)
-        pairs.append((row / scale, hit / hit.sum()))
+        pairs.append((row / scale, hit / hit.sum(), LONG_COUNTS if case.long else 1.0))
     weight = np.zeros(len(names))
     value, slope, curve = _loss(pairs, weight)
     for _ in range(50):
@@ -225,19 +276,21 @@ def _newton(cases: Sequence[Case], names: Sequence[str]) -> Matrix:
     return weight / scale
 
 
-def _loss(pairs: Sequence[tuple[Matrix, Matrix]], weight: Matrix) -> tuple[float, Matrix, Matrix]:
+def _loss(
+    pairs: Sequence[tuple[Matrix, Matrix, float]], weight: Matrix
+) -> tuple[float, Matrix, Matrix]:
     """The loss at these weights, its slope and its curvature."""
     value, slope = PENALTY * float(weight @ weight), 2 * PENALTY * weight
     curve = 2 * PENALTY * np.eye(len(weight))
-    for row, target in pairs:
+    for row, target, counts in pairs:
         score = row @ weight
         share = np.exp(score - score.max())
         whole = share.sum()
         share /= whole
         mean = row.T @ share
-        value += float(np.log(whole) + score.max() - target @ score)
-        slope = slope + mean - row.T @ target
-        curve = curve + (row * share[:, None]).T @ row - np.outer(mean, mean)
+        value += counts * float(np.log(whole) + score.max() - target @ score)
+        slope = slope + counts * (mean - row.T @ target)
+        curve = curve + counts * ((row * share[:, None]).T @ row - np.outer(mean, mean))
     return value, slope, curve
 
 
@@ -257,11 +310,11 @@ def recalls(case: Case, table: Mapping[str, float]) -> list[float]:
     return shares
 
 
-def cross_validated(cases: Sequence[Case], names: Sequence[str]) -> list[tuple[Case, list[float]]]:
+def cross_validated(cases: Sequence[Case], mode: str) -> list[tuple[Case, list[float]]]:
     """The recalls of each conversation with weights learned on the others."""
     tried = []
     for held in sorted({case.conversation for case in cases}):
-        table = learn([case for case in cases if case.conversation != held], names)
+        table = learn([case for case in cases if case.conversation != held], mode)
         tried += [(case, recalls(case, table)) for case in cases if case.conversation == held]
     return tried
 
@@ -276,12 +329,14 @@ def line(label: str, tried: Sequence[tuple[Case, list[float]]]) -> str:
 
 def report(cases: Sequence[Case], mode: str, say: Callable[[str], object]) -> None:
     """Print the table of a mode."""
-    tried = cross_validated(cases, MODES[mode])
-    say(line(mode, tried))
+    tried = cross_validated(cases, mode)
+    plain = [one for one in tried if not one[0].long]
+    say(line(mode, plain))
     for held in sorted({case.conversation for case in cases}):
-        say(line(f"  conversation {held}", [t for t in tried if t[0].conversation == held]))
+        say(line(f"  conversation {held}", [t for t in plain if t[0].conversation == held]))
     for category in sorted({case.category for case in cases}):
-        say(line(f"  category {category}", [t for t in tried if t[0].category == category]))
+        say(line(f"  category {category}", [t for t in plain if t[0].category == category]))
+    say(line("  long messages", [one for one in tried if one[0].long]))
 
 
 def write(tables: Mapping[str, Mapping[str, float]]) -> None:
@@ -296,28 +351,18 @@ def write(tables: Mapping[str, Mapping[str, float]]) -> None:
     path.write_text(source, encoding="utf-8")
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Learn, and say how well it went."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("chats", type=Path)
-    parser.add_argument("--vectors", type=Path)
-    parser.add_argument("--write", action="store_true")
-    given = parser.parse_args(arguments)
-    vectors = Vectors(given.vectors) if given.vectors else None
-    cases = list(cases_of(json.loads(given.chats.read_text(encoding="utf-8")), vectors))
+def learn_all(
+    chats: Sequence[Mapping[str, Any]], embedder: MiniLM | None, say: Callable[[str], object]
+) -> dict[str, dict[str, float]]:
+    """The weights of every mode, learned on all conversations; prints how well it went."""
+    cases = list(cases_of(chats, embedder))
     modes = [m for m in MODES if any(set(MODES[m]) <= set(case.columns) for case in cases)]
-    say = sys.stdout.write
     pooled = sum(len(case.evidence & set(case.seqs)) / len(case.evidence) for case in cases)
-    say(f"evidence in the pool: {100 * pooled / len(cases):.1f}%\n")
-    say(f"{'':24} {'500':>6} {'1000':>6} {'2000':>6} {'4000':>6} {'all@2000':>8} {'n':>6}\n")
+    say(f"evidence in the pool: {100 * pooled / len(cases):.1f}%")
+    say(f"{'':24} {'500':>6} {'1000':>6} {'2000':>6} {'4000':>6} {'all@2000':>8} {'n':>6}")
     tables = {}
     for mode in modes:
-        report(cases, mode, lambda text: say(f"{text}\n"))
-        tables[mode] = learn(cases, MODES[mode])
-        say("  " + "  ".join(f"{n} {w:.2f}" for n, w in tables[mode].items()) + "\n")
-    if given.write:
-        write(tables)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+        report(cases, mode, say)
+        tables[mode] = learn(cases, mode)
+        say("  " + "  ".join(f"{n} {w:.2f}" for n, w in tables[mode].items()))
+    return tables

@@ -6,18 +6,21 @@ Needs the extra ``firnline[recall]``, from the first text on; creating one costs
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from firnline.embedding.model_thread import EMBED_CHARS_MAX, ModelThread, model_thread
-from firnline.embedding.wordpiece import END, START, wordpiece
+from firnline.embedding.wordpiece import END, START, WordPieceToken, wordpiece
+from firnline.protocols import Encoded, QuestionTokens
 
 if TYPE_CHECKING:
     from firnline.embedding.onnx import Session
 
 NAME: Final = "all-MiniLM-L6-v2-int8"
+CODES: Final = "tokens-1"
+"""The version of the codes of tokens (`firnline.embedding.codebook`)."""
 PIECES_MAX: Final = 256
 """Word pieces of a text that are used, including marks; the model was trained on no more."""
 BATCH_TEXTS_MAX: Final = 32
@@ -25,6 +28,8 @@ BATCH_PIECES_MAX: Final = 512
 """Pieces of a batch, including padding; larger ones are slower, and other calls wait longer."""
 WINDOW_TEXTS: Final = 256
 """Texts that are tokenized at once and sorted by length."""
+
+T = TypeVar("T")
 
 
 class MiniLM:
@@ -48,21 +53,42 @@ class MiniLM:
         """Model and version."""
         return NAME
 
+    @property
+    def codes(self) -> str:
+        """The version of the codes of tokens."""
+        return CODES
+
     async def embed(self, texts: Sequence[str]) -> list[array[float]]:
         """One vector of 384 numbers for each text; they are 32-bit floats."""
-        self._lane = running = self._lane or model_thread(
-            NAME, self._load, self._weights, self._threads
-        )
+        return await self._each(texts, _vectors)
+
+    async def encode(self, texts: Sequence[str]) -> list[Encoded]:
+        """The same with the codes of each text's tokens, from the same pass."""
+        return await self._each(texts, _encoded)
+
+    async def read_question(self, text: str) -> QuestionTokens:
+        """A question's vector and tokens, to compare them with those of texts."""
+        return await self._running().run(_question, text)
+
+    async def _each(
+        self, texts: Sequence[str], job: Callable[[Session, list[list[int]]], list[T]]
+    ) -> list[T]:
+        """The job's result for each text, in batches of similar lengths."""
+        running = self._running()
         all_texts = list(texts)
-        found: list[array[float]] = []
+        found: list[T] = []
         for first in range(0, len(all_texts), WINDOW_TEXTS):
-            cut = await running.run(_cut, all_texts[first : first + WINDOW_TEXTS])
-            made: dict[int, array[float]] = {}
-            for places in batches([len(ids) for ids in cut]):
-                batch = [cut[place] for place in places]
-                made.update(zip(places, await running.run(_vectors, batch), strict=True))
-            found += (made[place] for place in range(len(cut)))
+            pieces = await running.run(cut, all_texts[first : first + WINDOW_TEXTS])
+            made: dict[int, T] = {}
+            for places in batches([len(ids) for ids in pieces]):
+                batch = [pieces[place] for place in places]
+                made.update(zip(places, await running.run(job, batch), strict=True))
+            found += (made[place] for place in range(len(pieces)))
         return found
+
+    def _running(self) -> ModelThread[Session]:
+        self._lane = self._lane or model_thread(NAME, self._load, self._weights, self._threads)
+        return self._lane
 
     async def close(self) -> None:
         """Release the weights, if no other instance uses them; a later call loads them again."""
@@ -87,11 +113,23 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _cut(_: Session, texts: Sequence[str]) -> list[list[int]]:
-    pieces = wordpiece().pieces
-    starts = (islice(pieces(text[:EMBED_CHARS_MAX]), PIECES_MAX - 2) for text in texts)
-    return [[START, *(piece.id for piece in start), END] for start in starts]
+def cut(_: Session, texts: Sequence[str]) -> list[list[int]]:
+    """The numbers of each text's pieces, with the marks of start and end."""
+    return [[START, *(piece.id for piece in _pieces(text)), END] for text in texts]
+
+
+def _pieces(text: str) -> Iterator[WordPieceToken]:
+    return islice(wordpiece().pieces(text[:EMBED_CHARS_MAX]), PIECES_MAX - 2)
 
 
 def _vectors(session: Session, batch: list[list[int]]) -> list[array[float]]:
     return session.texts(batch)
+
+
+def _encoded(session: Session, batch: list[list[int]]) -> list[Encoded]:
+    return session.encoded(batch)
+
+
+def _question(session: Session, text: str) -> QuestionTokens:
+    pieces = list(_pieces(text))
+    return session.question([START, *(p.id for p in pieces), END], [p[1:] for p in pieces])

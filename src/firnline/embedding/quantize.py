@@ -1,8 +1,12 @@
 """Quantizes vectors: 8 bits a number after one scale, or only the signs. Pure; needs no numpy.
 
 An 8-bit code is a little-endian float32, the scale, and then one signed byte for each number.
-Sign codes have a bit for each number, 1 from zero up, the first number in the highest bit.
-To compare many codes faster, ``numpy`` can be passed.
+The codes of a text's tokens may follow it, and then how many bytes they are; the highest bit of the
+scale, which is never negative, says so. Vector and tokens are one value: written, copied and erased
+together.
+
+Sign codes have a bit for each number, 1 from zero up, the first number in the highest bit. To
+compare many codes faster, ``numpy`` can be passed.
 """
 
 from __future__ import annotations
@@ -19,6 +23,9 @@ from firnline.errors import InputError
 
 _STEPS: Final = 127
 _SCALE: Final = struct.Struct("<f")
+_SIGN_AT: Final = _SCALE.size - 1
+_SIGN: Final = 0x80
+_SIZE: Final = struct.Struct("<H")
 _SMALLEST: Final = 2.0**-126
 """Below it a float32 has too few digits for a scale; such vectors become zero."""
 
@@ -46,6 +53,24 @@ def unpack(code: bytes) -> array[float]:
     """The vector of an 8-bit code, as 32-bit floats."""
     (scale,) = _SCALE.unpack_from(code)
     return array("f", [scale * step for step in array("b", code[_SCALE.size :])])
+
+
+def join_tokens(code: bytes, tokens: bytes) -> bytes:
+    """An 8-bit code with the codes of tokens after it, at most 65,535 bytes."""
+    if not tokens:
+        return code
+    scale = code[:_SIGN_AT] + bytes([code[_SIGN_AT] | _SIGN])
+    return scale + code[_SCALE.size :] + tokens + _SIZE.pack(len(tokens))
+
+
+def split_tokens(body: bytes) -> tuple[bytes, bytes]:
+    """The 8-bit code and the codes of tokens, if there are any."""
+    if len(body) < _SCALE.size + _SIZE.size or not body[_SIGN_AT] & _SIGN:
+        return body, b""
+    (size,) = _SIZE.unpack_from(body, len(body) - _SIZE.size)
+    end = max(len(body) - _SIZE.size - size, _SCALE.size)
+    scale = body[:_SIGN_AT] + bytes([body[_SIGN_AT] & ~_SIGN])
+    return scale + body[_SCALE.size : end], body[end : -_SIZE.size]
 
 
 def dots(

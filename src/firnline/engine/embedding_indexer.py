@@ -17,12 +17,12 @@ from functools import partial
 from typing import Final
 
 from firnline.context.view import is_still
-from firnline.embedding.quantize import pack
+from firnline.embedding.quantize import join_tokens, pack
 from firnline.errors import FirnlineError, ModelRefused, StoreReadOnly, outline
 from firnline.log import limits
 from firnline.log.entry import Entry, Key, live
 from firnline.models.guard import Backoff
-from firnline.protocols import Embedder, Progress, Store, Vector
+from firnline.protocols import Embedder, Encoded, Progress, Store, TokenEmbedder, Vector
 from firnline.recall.passages import is_key_of, model_key, passages
 from firnline.recall.tools import find_recalled
 from firnline.recall.vectors import NearestVectors
@@ -133,7 +133,7 @@ class EmbeddingIndexer:
         if not self._dimension:
             (vector,) = await self._embedder.embed([_PROBE])
             self._dimension = len(vector)
-        return model_key(self._embedder.name, self._dimension)
+        return model_key(self._embedder, self._dimension)
 
     async def _vectors(self, page: Sequence[Entry]) -> list[Vector]:
         parts = [
@@ -141,16 +141,22 @@ class EmbeddingIndexer:
             for entry in page
             for part, text in enumerate(passages(entry.message))
         ]
-        vectors = await self._embedder.embed([text for _, _, text in parts]) if parts else []
-        if any(len(vector) != self._dimension for vector in vectors):
+        encoded = await self._encoded([text for _, _, text in parts]) if parts else []
+        if any(len(vector) != self._dimension for vector, _ in encoded):
             self._dimension = 0  # measured again next time
             raise ModelRefused(
                 f"the embedder {self._embedder.name} has changed its dimension", code="dimension"
             )
         return [
-            Vector(seq, part, pack(_unit(vector)))
-            for (seq, part, _), vector in zip(parts, vectors, strict=True)
+            Vector(seq, part, join_tokens(pack(_unit(vector)), codes))
+            for (seq, part, _), (vector, codes) in zip(parts, encoded, strict=True)
         ]
+
+    async def _encoded(self, texts: Sequence[str]) -> Sequence[Encoded]:
+        """The vectors, with the codes of tokens if the embedder makes some."""
+        if isinstance(self._embedder, TokenEmbedder):
+            return await self._embedder.encode(texts)
+        return [Encoded(vector, b"") for vector in await self._embedder.embed(texts)]
 
     async def _run(self) -> None:
         """Embed new entries, newest conversation first, until stopped."""

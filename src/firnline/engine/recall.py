@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from firnline.embedding import default_embedder, open_embedder
+from firnline.embedding import MiniLM, default_embedder, open_embedder
 from firnline.engine.options import check_names
 from firnline.errors import FirnlineError, InputError, ModelError, StoreCorrupt, outline
 from firnline.log.entry import Entry, Hits, Key, Scope
@@ -138,7 +138,9 @@ def as_embedder(embedder: Embedder | str | None) -> Embedder | None:
         return default_embedder()
     if isinstance(embedder, str):
         return open_embedder(embedder)
-    return None if embedder is None else _CheckedEmbedder(embedder)
+    if embedder is None or isinstance(embedder, MiniLM):  # which fails with a ModelError itself
+        return embedder
+    return _CheckedEmbedder(embedder)
 
 
 def scope_of(conversation: str | None, filters: Filters) -> Scope:

@@ -250,6 +250,10 @@ RECALL_MOST: Final = 300
 """The most candidates."""
 RECALL_INLINE: Final = 150
 """Entries up to this number are ranked in the event loop, more in a thread."""
+RECALL_COMPARED: Final = 300
+"""The best candidates whose tokens are compared with the question's."""
+TOKEN_CODES_COMPARED: Final = 120_000
+"""Bytes of codes of tokens that are compared with one question."""
 RECALL_REACH: Final = 2
 """Neighbors on each side of a found entry that are ranked with it."""
 RECALL_CONVERSATIONS: Final = 50

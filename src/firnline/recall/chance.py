@@ -7,10 +7,11 @@ share      the message's share in the softmax of all scores, and its logarithm (
            answer leaves little to the others, and several likely ones share
 best       the best score that the question has anywhere
 covered    the most of the question's weighty words in or near any one message
-meaning    the best cosine of any message, if there are vectors
+meaning    the best cosine of any message, if there are vectors of sentences
+tokens     or the best of the question's tokens, if there are vectors of tokens
 
 All but the shares are the same for all messages of a question, so chances have the order of scores.
-`weights.CHANCE_LEXICAL` and `weights.CHANCE_MEANING` are learned by ``tools/ranker/calibrate.py``.
+`weights.CHANCE_LEXICAL` and the others are learned by ``tools/ranker``.
 Pure.
 """
 
@@ -46,8 +47,7 @@ def chances(scored: Sequence[Scored]) -> list[float]:
     """The chance of each of the messages that a question found; pass all of them."""
     if not scored:
         return []
-    meaning = any("meaning" in one.parts for one in scored)
-    table = weights.CHANCE_MEANING if meaning else weights.CHANCE_LEXICAL
+    table = weights.chance_of(_measured(scored))
     common = math.fsum(table[name] * value for name, value in question_features(scored).items())
     return [
         _logistic(
@@ -66,15 +66,23 @@ def log_shares(scored: Sequence[Scored]) -> list[float]:
 
 def question_features(scored: Sequence[Scored]) -> dict[str, float]:
     """How good the best is that a question found: the features that its messages have in common."""
-    meaning = any("meaning" in one.parts for one in scored)
-    table = weights.of(meaning=meaning)
+    measured = _measured(scored)
+    table = weights.of(measured)
     found = {
         "best": max(one.score for one in scored),
         "covered": max(one.parts.get("around", 0.0) for one in scored) / table["around"],
     }
-    if meaning:
-        found["meaning"] = max(one.parts.get("meaning", 0.0) for one in scored) / table["meaning"]
+    for name in measured:
+        found[name] = max(one.parts.get(name, 0.0) for one in scored) / table[name]
     return found
+
+
+def _measured(scored: Sequence[Scored]) -> tuple[str, ...]:
+    """The feature that says how near the vectors are, if there are any: the more exact one."""
+    for name in ("tokens", "meaning"):
+        if any(name in one.parts for one in scored):
+            return (name,)
+    return ()
 
 
 def count_earned(ordered: Sequence[float]) -> int:

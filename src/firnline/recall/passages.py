@@ -7,6 +7,7 @@ from typing import Final
 from firnline.log import limits
 from firnline.log.message import Message
 from firnline.log.regex import regex
+from firnline.protocols import Embedder, TokenEmbedder
 
 _END: Final = regex(r"(?<=[.!?。！？])\s+|\n+")  # noqa: RUF001 - full-width signs are meant
 _LAST: Final = limits.PASSAGES_MAX // 3
@@ -42,9 +43,10 @@ def _parts(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def model_key(name: str, dimension: int) -> str:
+def model_key(embedder: Embedder, dimension: int) -> str:
     """The key under which an embedder's vectors are stored: those of one key can be compared."""
-    return f"{name}/{dimension}"
+    codes = f"+{embedder.codes}" if isinstance(embedder, TokenEmbedder) else ""
+    return f"{embedder.name}/{dimension}{codes}"
 
 
 def is_key_of(model: str, name: str) -> bool:

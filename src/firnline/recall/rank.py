@@ -10,6 +10,8 @@ date          its date is one that the question names, or a few days later
 asks          it is itself a question
 time, number  it has one, and the question asks for one
 meaning       the cosine of the sentence vectors; `meaning_near` that of the neighboring entries
+tokens        the cosines of the question's tokens and the nearest token of the entry, by weight:
+              of the best entries, if the embedder has a vector for each token
 
 A match need not be exact: a word with the same prefix or concept counts in part. Distance is
 measured in entries or in words, whichever is larger, so a long message separates its neighbors as
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
 from operator import itemgetter
@@ -92,8 +94,14 @@ def rank(
     searched, `floor` is the smallest cosine found in any of them, so that scores can be compared
     even if a conversation has none of the nearest entries.
     """
-    found = features(query, pool, near, floor)
-    table = weights.of(meaning="meaning" in found)
+    return order(features(query, pool, near, floor), pool, matches)
+
+
+def order(
+    found: Mapping[str, Mapping[int, float]], pool: Collection[int], matches: Mapping[int, float]
+) -> list[RankedEntry]:
+    """Every entry of the pool by its features, best first."""
+    table = weights.of(found)
     ranked = [_score_entry(seq, found, table) for seq in pool]
     ranked.sort(key=lambda item: (-item.score, -matches.get(item.seq, 0.0), -item.seq))
     return ranked

@@ -6,6 +6,8 @@ date      entries of the days that the question names
 copies    of the same message in several branches, one (`copies`)
 updates   what newer messages outdate is marked, and comes after them (`updates`)
 rank      all of them and their neighbors, one conversation at a time (`rank`), pure
+tokens    the best are compared with the question token by token, if the embedder has such vectors
+          (`token_match`), and ranked again
 chance    of each to be evidence (`chance`), pure; a context leaves out repeats (`repeats`)
 pack      the best for their length (`pack`) that fit into a number of tokens, or of entries
 """
@@ -27,14 +29,15 @@ from firnline.log import limits
 from firnline.log.entry import Entry, Hit, Hits, IndexMatch, Key, Scope, live
 from firnline.log.threads import run_by_size
 from firnline.models.guard import Breaker
-from firnline.protocols import Clock, Embedder, Store
+from firnline.protocols import Clock, Embedder, QuestionTokens, Store, TokenEmbedder
 from firnline.recall.chance import chances, count_earned
 from firnline.recall.copies import Copies, EntryPlace
 from firnline.recall.pack import by_value, pack
 from firnline.recall.passages import model_key
 from firnline.recall.query import RecallQuery, parse_question
-from firnline.recall.rank import rank
+from firnline.recall.rank import features, order
 from firnline.recall.repeats import without_repeats
+from firnline.recall.token_match import token_feature, token_weights
 from firnline.recall.tools import find_recalled
 from firnline.recall.updates import put_current_first
 from firnline.topics import Rules
@@ -52,13 +55,33 @@ _BEHIND_MAX: Final = 20  # conversations whose missing vectors are counted
 
 
 class VectorSearch(Protocol):
-    """Finds the nearest vectors; see `firnline.recall.vectors.NearestVectors`."""
+    """Finds the nearest vectors and tokens; see `firnline.recall.vectors.NearestVectors`."""
 
     async def find(
         self, key: Key, model: str, vector: Sequence[float], limit: int
     ) -> Mapping[int, float]:
         """The nearest entries with their cosines."""
         ...
+
+    async def compare(
+        self,
+        key: Key,
+        model: str,
+        question: QuestionTokens,
+        weights: Sequence[float],
+        seqs: Sequence[int],
+    ) -> Mapping[int, float]:
+        """How near the question's tokens are to those of these entries, best first."""
+        ...
+
+
+class _Asked(NamedTuple):
+    """A question as text, as it was parsed, and as vectors, if there are any."""
+
+    text: str
+    parsed: RecallQuery
+    vector: Sequence[float] | None = None
+    tokens: QuestionTokens | None = None
 
 
 class _Near(NamedTuple):
@@ -134,9 +157,11 @@ class EntryFinder:
         parsed = parse_question(question, self._clock())
         breadth, reach = _breadth(limit, tokens)
         copies = Copies(self._store, tenant) if scope.conversation is None else None
-        matches, vector = await asyncio.gather(
-            self._by_words(tenant, parsed.query, scope, breadth, copies), self._vector(question)
+        matches, asked = await asyncio.gather(
+            self._by_words(tenant, parsed.query, scope, breadth, copies),
+            self._ask(question, parsed),
         )
+        vector = asked.vector
         near = await self._by_meaning(tenant, vector, scope, breadth // 2, copies)
         found = await self._candidates(tenant, parsed, (matches, near), scope, breadth, copies)
         nearest = [cosine for there in found.values() for cosine in there.near.values()]
@@ -146,7 +171,7 @@ class EntryFinder:
         echoes: set[tuple[str, int]] = set()
         for conversation, there in found.items():
             key = Key(tenant, conversation)
-            ranked = await self._ranked(key, parsed, there, scope, reach, floor)
+            ranked = await self._ranked(key, asked, there, scope, reach, floor)
             hits += ranked
             sure |= {(conversation, seq) for seq in there.sure}
             recalled = await find_recalled([h.entry for h in ranked], partial(self._store.at, key))
@@ -209,21 +234,22 @@ class EntryFinder:
                 return matches
             limit *= _MORE
 
-    async def _vector(self, question: str) -> Sequence[float] | None:
-        """The question's vector, or None if there is no embedder or it fails."""
+    async def _ask(self, question: str, parsed: RecallQuery) -> _Asked:
+        """The question with its vectors, or without if there is no embedder or it fails."""
+        words = _Asked(question, parsed)
         if self._embedder is None or self._near is None or not question.strip():
-            return None
+            return words
         if self._breaker.allow():
-            return None
+            return words
         try:
             async with asyncio.timeout(limits.EMBED_SECONDS):
-                (vector,) = await self._embedder.embed([question[: limits.PASSAGE_CHARS]])
+                asked = await _vectors(self._embedder, words)
         except (FirnlineError, TimeoutError) as error:
             self._breaker.failed()
             logger.warning("search by words only: the embedder failed: %s", outline(error))
-            return None
+            return words
         self._breaker.succeeded()
-        return vector
+        return asked
 
     async def _by_meaning(
         self,
@@ -252,7 +278,7 @@ class EntryFinder:
         narrow = bool(scope.roles or scope.since or scope.until) or scope.topics is not None
         near: list[_Near] = []
         for name in await scope_conversations(self._store, tenant, scope):
-            key, model = Key(tenant, name), model_key(self._embedder.name, len(vector))
+            key, model = Key(tenant, name), model_key(self._embedder, len(vector))
             there = await self._near.find(key, model, vector, limit * (_WIDER if narrow else 1))
             if narrow:
                 pool = {entry.seq: entry for entry in await self._store.at(key, sorted(there))}
@@ -274,7 +300,7 @@ class EntryFinder:
             return []
         if vector is None:
             return [f"the embedder failed, so old entries are {BY_WORDS_ONLY}"]
-        model = model_key(self._embedder.name, len(vector))
+        model = model_key(self._embedder, len(vector))
         names = [scope.conversation]
         if scope.conversation is None:
             names = [
@@ -308,7 +334,7 @@ class EntryFinder:
     async def _ranked(
         self,
         key: Key,
-        parsed: RecallQuery,
+        asked: _Asked,
         found: _Candidates,
         scope: Scope,
         reach: int,
@@ -318,15 +344,31 @@ class EntryFinder:
         steps = range(-reach, reach + 1)
         wanted = sorted({seq + step for seq in found.seqs for step in steps})
         pool = {entry.seq: entry for entry in live(await self._store.at(key, wanted))}
-        arguments = (parsed, pool, found.words, found.near, floor)
+        arguments = (asked.parsed, pool, found.near, floor)
         many = len(pool) > limits.RECALL_INLINE
-        ranked = await asyncio.to_thread(rank, *arguments) if many else rank(*arguments)
+        known = await asyncio.to_thread(features, *arguments) if many else features(*arguments)
+        ranked = order(known, pool, found.words)
+        best = [item.seq for item in ranked[: limits.RECALL_COMPARED]]
+        if tokens := await self._compared(key, asked, pool, best):
+            ranked = order({**known, "tokens": tokens}, pool, found.words)
         allowed = await self._allowed(key, pool, scope)
         return [
             Hit(key.conversation, pool[item.seq], item.score, item.parts)
             for item in ranked
             if item.seq in allowed
         ]
+
+    async def _compared(
+        self, key: Key, asked: _Asked, pool: Mapping[int, Entry], best: Sequence[int]
+    ) -> Mapping[int, float]:
+        """How near the question's tokens are to those of the pool; empty if that is not known."""
+        if self._embedder is None or self._near is None or asked.tokens is None:
+            return {}
+        names = {entry.message.name or "" for entry in pool.values()}
+        weights = token_weights(asked.text, asked.tokens.spans, asked.parsed, names)
+        model = model_key(self._embedder, len(asked.tokens.vector))
+        scores = await self._near.compare(key, model, asked.tokens, weights, best)
+        return token_feature(scores, best, pool) if scores else {}
 
     async def _allowed(self, key: Key, pool: Mapping[int, Entry], scope: Scope) -> set[int]:
         """The entries that are in scope: neighbors and vectors need not be."""
@@ -337,6 +379,16 @@ class EntryFinder:
                 seq for seq, topic in of.items() if (key.conversation, topic) in scope.topics
             }
         return allowed
+
+
+async def _vectors(embedder: Embedder, asked: _Asked) -> _Asked:
+    """The question with its vector, and with its tokens if the embedder compares them."""
+    text = asked.text[: limits.PASSAGE_CHARS]
+    if isinstance(embedder, TokenEmbedder):
+        tokens = await embedder.read_question(text)
+        return asked._replace(vector=tokens.vector, tokens=tokens)
+    (vector,) = await embedder.embed([text])
+    return asked._replace(vector=vector)
 
 
 def _order(

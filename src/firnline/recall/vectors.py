@@ -18,10 +18,10 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from firnline.embedding.quantize import dots, products
+from firnline.embedding.quantize import dots, products, split_tokens
 from firnline.log import limits
 from firnline.log.entry import Key
-from firnline.protocols import Store, Vector
+from firnline.protocols import QuestionTokens, Store, Vector
 
 _SCALE_BYTES: Final = 4
 _OVERSAMPLE: Final = 4
@@ -94,6 +94,30 @@ class NearestVectors:
             self.forget(key)  # another process erased the conversation and created it again
         return stored
 
+    async def compare(
+        self,
+        key: Key,
+        model: str,
+        question: QuestionTokens,
+        weights: Sequence[float],
+        seqs: Sequence[int],
+    ) -> dict[int, float]:
+        """How near the question's tokens, by weight, are to those of these entries, best first.
+
+        If the entries are very long, only the first of them are compared.
+        """
+        stored = await self._store.vectors_at(key, model, seqs)
+        by_seq: dict[int, list[tuple[bytes, bytes]]] = {}
+        for vector in stored:
+            by_seq.setdefault(vector.seq, []).append(split_tokens(vector.body))
+        size, parts = 0, list[tuple[int, bytes, bytes]]()
+        for seq in seqs:
+            size += sum(len(codes) for _, codes in by_seq.get(seq, ()))
+            if size > limits.TOKEN_CODES_COMPARED:
+                break
+            parts += ((seq, *part) for part in by_seq.get(seq, ()))
+        return await asyncio.to_thread(token_scores, question, weights, parts)
+
     def forget(self, key: Key) -> None:
         """Drop the codes of an erased conversation."""
         for known in [known for known in self._known if known[0] == key]:
@@ -117,6 +141,27 @@ class NearestVectors:
         return codes
 
 
+def token_scores(
+    question: QuestionTokens, weights: Sequence[float], parts: Sequence[tuple[int, bytes, bytes]]
+) -> dict[int, float]:
+    """The mean of the cosines by weight; of a long entry its best part counts."""
+    size = len(question.vector) + _SCALE_BYTES
+    usable = [part for part in parts if part[2] and len(part[1]) == size]
+    if not usable or not any(weights):
+        return {}
+    numbers = b"".join(code[_SCALE_BYTES:] for _, code, _ in usable)
+    rows = np.frombuffer(numbers, np.int8).reshape(len(usable), -1).astype(np.float32)
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
+    nearest = question.compare(rows, [codes for _, _, codes in usable])
+    # A token that is near to something in every entry says little.
+    share = np.asarray(weights, np.float32) * (1 - nearest.mean(axis=1))
+    scores = (share / max(share.sum(), 1e-6)) @ nearest
+    best: dict[int, float] = {}
+    for (seq, _, _), score in zip(usable, scores.tolist(), strict=True):
+        best[seq] = max(best.get(seq, score), score)
+    return best
+
+
 def _codes(vectors: Sequence[Vector], dimension: int, next_seq: int) -> _Codes:
     # If an embedder changed its dimension under the same name, old vectors cannot be compared.
     fitting = _with_dimension(vectors, dimension)
@@ -127,7 +172,8 @@ def _codes(vectors: Sequence[Vector], dimension: int, next_seq: int) -> _Codes:
 
 
 def _with_dimension(vectors: Sequence[Vector], dimension: int) -> list[Vector]:
-    return [vector for vector in vectors if len(vector.body) == dimension + _SCALE_BYTES]
+    plain = (vector._replace(body=split_tokens(vector.body)[0]) for vector in vectors)
+    return [vector for vector in plain if len(vector.body) == dimension + _SCALE_BYTES]
 
 
 def _are_current(

@@ -7,59 +7,96 @@ evidence; the one with vectors relies less on words. Chances are logistic in the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
 LEXICAL: Final[Mapping[str, float]] = {
-    "words": 1.76,
-    "around": 6.81,
-    "session": 2.13,
-    "answer": 1.87,
-    "before": 1.42,
-    "speaker": 2.70,
-    "date": 6.41,
-    "asks": -0.49,
-    "time": 2.75,
-    "number": 1.06,
+    "words": 1.79,
+    "around": 6.90,
+    "session": 2.15,
+    "answer": 1.82,
+    "before": 1.40,
+    "speaker": 1.92,
+    "date": 6.69,
+    "asks": -0.52,
+    "time": 2.77,
+    "number": 1.10,
 }
 """Words alone."""
 
 MEANING: Final[Mapping[str, float]] = {
-    "words": 1.09,
-    "around": 6.04,
-    "session": 2.08,
+    "words": 0.90,
+    "around": 6.46,
+    "session": 2.03,
     "answer": 1.40,
-    "before": 1.19,
-    "speaker": 2.93,
-    "date": 6.26,
-    "asks": -0.45,
-    "time": 2.94,
-    "number": 0.99,
-    "meaning": 4.26,
-    "meaning_near": 8.52,
+    "before": 1.25,
+    "speaker": 1.84,
+    "date": 6.52,
+    "asks": -0.50,
+    "time": 2.97,
+    "number": 1.00,
+    "meaning": 5.28,
+    "meaning_near": 4.15,
 }
 """Words and sentence vectors."""
 
+TOKENS: Final[Mapping[str, float]] = {
+    "words": 0.30,
+    "around": 5.56,
+    "session": 2.11,
+    "answer": 1.61,
+    "before": 1.12,
+    "speaker": 1.60,
+    "date": 6.42,
+    "asks": -0.47,
+    "time": 2.74,
+    "number": 0.84,
+    "meaning": 1.00,
+    "meaning_near": 3.36,
+    "tokens": 9.29,
+}
+"""Words, sentence vectors, and vectors of tokens."""
+
 CHANCE_LEXICAL: Final[Mapping[str, float]] = {
-    "always": -1.62,
-    "log_share": 0.77,
-    "share": 2.63,
-    "best": 0.03,
-    "covered": 0.89,
+    "always": -1.52,
+    "log_share": 0.79,
+    "share": 2.61,
+    "best": 0.04,
+    "covered": 0.82,
 }
 """The chance that a message is evidence, from words alone."""
 
 CHANCE_MEANING: Final[Mapping[str, float]] = {
-    "always": -2.37,
-    "log_share": 0.81,
-    "share": 2.12,
-    "best": 0.03,
-    "covered": 0.97,
-    "meaning": 1.37,
+    "always": -2.27,
+    "log_share": 0.85,
+    "share": 2.03,
+    "best": 0.04,
+    "covered": 0.91,
+    "meaning": 1.44,
 }
 """The same from words and sentence vectors."""
 
 
-def of(*, meaning: bool) -> Mapping[str, float]:
-    """The table with or without sentence vectors."""
-    return MEANING if meaning else LEXICAL
+CHANCE_TOKENS: Final[Mapping[str, float]] = {
+    "always": -2.25,
+    "log_share": 0.84,
+    "share": 1.80,
+    "best": 0.05,
+    "covered": 0.89,
+    "tokens": 1.27,
+}
+"""The same with vectors of tokens."""
+
+
+def of(features: Container[str]) -> Mapping[str, float]:
+    """The table for these features: with vectors of tokens, with those of sentences, or none."""
+    if "tokens" in features:
+        return TOKENS
+    return MEANING if "meaning" in features else LEXICAL
+
+
+def chance_of(features: Container[str]) -> Mapping[str, float]:
+    """The table of the chance for these features."""
+    if "tokens" in features:
+        return CHANCE_TOKENS
+    return CHANCE_MEANING if "meaning" in features else CHANCE_LEXICAL

@@ -12,6 +12,7 @@ from typing import Final
 from psycopg import AsyncConnection, sql
 from psycopg import errors as pg
 
+from firnline.embedding.quantize import split_tokens
 from firnline.log.entry import Key
 from firnline.protocols import Vector
 from firnline.store.postgres import log
@@ -136,7 +137,7 @@ async def vectors_at(
 
 def _signs(body: bytes) -> str:
     """The signs of the 8-bit numbers in a body: 1 for zero and above."""
-    return body[_SCALE_BYTES:].translate(_SIGNS).decode()
+    return split_tokens(body)[0][_SCALE_BYTES:].translate(_SIGNS).decode()
 
 
 async def find_pgvector(connection: AsyncConnection[Row]) -> str | None:
