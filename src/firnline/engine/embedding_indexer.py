@@ -18,11 +18,12 @@ from typing import Final
 
 from firnline.context.view import is_still
 from firnline.embedding.quantize import join_tokens, pack
+from firnline.embedding.token_embedder import EncodedText, TokenEmbedder
 from firnline.errors import FirnlineError, ModelRefused, StoreReadOnly, outline
 from firnline.log import limits
 from firnline.log.entry import Entry, Key, live
 from firnline.models.guard import Backoff
-from firnline.protocols import Embedder, Encoded, Progress, Store, TokenEmbedder, Vector
+from firnline.protocols import Embedder, Progress, Store, Vector
 from firnline.recall.passages import is_key_of, model_key, passages
 from firnline.recall.tools import find_recalled
 from firnline.recall.vectors import NearestVectors
@@ -152,11 +153,11 @@ class EmbeddingIndexer:
             for (seq, part, _), (vector, codes) in zip(parts, encoded, strict=True)
         ]
 
-    async def _encoded(self, texts: Sequence[str]) -> Sequence[Encoded]:
+    async def _encoded(self, texts: Sequence[str]) -> Sequence[EncodedText]:
         """The vectors, with the codes of tokens if the embedder makes some."""
         if isinstance(self._embedder, TokenEmbedder):
             return await self._embedder.encode(texts)
-        return [Encoded(vector, b"") for vector in await self._embedder.embed(texts)]
+        return [EncodedText(vector, b"") for vector in await self._embedder.embed(texts)]
 
     async def _run(self) -> None:
         """Embed new entries, newest conversation first, until stopped."""

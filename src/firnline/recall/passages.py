@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from firnline.embedding.token_embedder import TokenEmbedder
 from firnline.log import limits
 from firnline.log.message import Message
 from firnline.log.regex import regex
-from firnline.protocols import Embedder, TokenEmbedder
+from firnline.protocols import Embedder
 
 _END: Final = regex(r"(?<=[.!?。！？])\s+|\n+")  # noqa: RUF001 - full-width signs are meant
 _LAST: Final = limits.PASSAGES_MAX // 3

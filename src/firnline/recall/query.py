@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -51,6 +51,8 @@ _ASKS_NUMBER: Final = regex(
     r"\bhow (?:many|much|often|old)\b|\bwie ?(?:viele?|oft|alt)\b|\bcuant[oa]s?\b|\bcombien\b"
     r"|сколько|多少|几|いくつ|何人|몇"
 )
+_ANY_TOKEN: Final = 0.5
+"""The weight of a token of any word; that of one of the question's content words is added."""
 
 
 class QueryTerm(NamedTuple):
@@ -127,6 +129,22 @@ def _weight(word: str) -> float:
     tokens = reference_encoder().encode_ordinary(f" {word}")
     place = tokens[0] if len(tokens) == 1 else _VOCABULARY
     return math.log1p(place / _COMMON)
+
+
+def token_weights(
+    question: str, spans: Sequence[tuple[int, int]], query: RecallQuery, names: Collection[str]
+) -> list[float]:
+    """The weights of a question's tokens by the words that they are in.
+
+    The speakers' `names` are words like any other: they are in every message of theirs.
+    """
+    speakers = {stem(word) for name in names for word in index_terms(name)}
+    weights = {term.stem: term.weight for term in query.terms if term.stem not in speakers}
+    words = {span: index_terms(question[slice(*span)]) for span in spans}
+    return [
+        _ANY_TOKEN + max((weights.get(stem(word), 0.0) for word in words[span]), default=0.0)
+        for span in spans
+    ]
 
 
 # -- dates ------------------------------------------------------------------------------------

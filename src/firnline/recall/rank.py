@@ -27,6 +27,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
 from operator import itemgetter
+from statistics import fmean
 from typing import Final, NamedTuple, TypeAlias
 
 from firnline.language.stems import stem
@@ -394,3 +395,15 @@ def _meaning_scores(
         neighbors[turn.seq] += half * (own[before.seq] - least)
         neighbors[before.seq] += half * (own[turn.seq] - least)
     return {"meaning": own, "meaning_near": neighbors}
+
+
+def token_feature(
+    scores: Mapping[int, float], compared: Collection[int], pool: Collection[int]
+) -> dict[int, float]:
+    """The feature of all entries of the pool, given the scores of those that were `compared`.
+
+    One that has no codes yet is taken for an average one, and the others for the worst.
+    """
+    usual, least = fmean(scores.values()), min(scores.values())
+    asked = set(compared)
+    return {seq: scores.get(seq, usual if seq in asked else least) for seq in pool}

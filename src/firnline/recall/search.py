@@ -6,8 +6,8 @@ date      entries of the days that the question names
 copies    of the same message in several branches, one (`copies`)
 updates   what newer messages outdate is marked, and comes after them (`updates`)
 rank      all of them and their neighbors, one conversation at a time (`rank`), pure
-tokens    the best are compared with the question token by token, if the embedder has such vectors
-          (`token_match`), and ranked again
+tokens    the best are compared with the question token by token, if the embedder has such vectors,
+          and ranked again
 chance    of each to be evidence (`chance`), pure; a context leaves out repeats (`repeats`)
 pack      the best for their length (`pack`) that fit into a number of tokens, or of entries
 """
@@ -24,20 +24,20 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from firnline.context.context import BY_WORDS_ONLY
+from firnline.embedding.token_embedder import QuestionTokens, TokenEmbedder
 from firnline.errors import FirnlineError, outline
 from firnline.log import limits
 from firnline.log.entry import Entry, Hit, Hits, IndexMatch, Key, Scope, live
 from firnline.log.threads import run_by_size
 from firnline.models.guard import Breaker
-from firnline.protocols import Clock, Embedder, QuestionTokens, Store, TokenEmbedder
+from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.chance import chances, count_earned
 from firnline.recall.copies import Copies, EntryPlace
 from firnline.recall.pack import by_value, pack
 from firnline.recall.passages import model_key
-from firnline.recall.query import RecallQuery, parse_question
-from firnline.recall.rank import features, order
+from firnline.recall.query import RecallQuery, parse_question, token_weights
+from firnline.recall.rank import features, order, token_feature
 from firnline.recall.repeats import without_repeats
-from firnline.recall.token_match import token_feature, token_weights
 from firnline.recall.tools import find_recalled
 from firnline.recall.updates import put_current_first
 from firnline.topics import Rules
@@ -75,7 +75,7 @@ class VectorSearch(Protocol):
         ...
 
 
-class _Asked(NamedTuple):
+class _AskedQuestion(NamedTuple):
     """A question as text, as it was parsed, and as vectors, if there are any."""
 
     text: str
@@ -234,9 +234,9 @@ class EntryFinder:
                 return matches
             limit *= _MORE
 
-    async def _ask(self, question: str, parsed: RecallQuery) -> _Asked:
+    async def _ask(self, question: str, parsed: RecallQuery) -> _AskedQuestion:
         """The question with its vectors, or without if there is no embedder or it fails."""
-        words = _Asked(question, parsed)
+        words = _AskedQuestion(question, parsed)
         if self._embedder is None or self._near is None or not question.strip():
             return words
         if self._breaker.allow():
@@ -334,7 +334,7 @@ class EntryFinder:
     async def _ranked(
         self,
         key: Key,
-        asked: _Asked,
+        asked: _AskedQuestion,
         found: _Candidates,
         scope: Scope,
         reach: int,
@@ -359,7 +359,7 @@ class EntryFinder:
         ]
 
     async def _compared(
-        self, key: Key, asked: _Asked, pool: Mapping[int, Entry], best: Sequence[int]
+        self, key: Key, asked: _AskedQuestion, pool: Mapping[int, Entry], best: Sequence[int]
     ) -> Mapping[int, float]:
         """How near the question's tokens are to those of the pool; empty if that is not known."""
         if self._embedder is None or self._near is None or asked.tokens is None:
@@ -381,7 +381,7 @@ class EntryFinder:
         return allowed
 
 
-async def _vectors(embedder: Embedder, asked: _Asked) -> _Asked:
+async def _vectors(embedder: Embedder, asked: _AskedQuestion) -> _AskedQuestion:
     """The question with its vector, and with its tokens if the embedder compares them."""
     text = asked.text[: limits.PASSAGE_CHARS]
     if isinstance(embedder, TokenEmbedder):

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firnline.embedding.quantize import dots, products, split_tokens
+from firnline.embedding.token_embedder import QuestionTokens
 from firnline.log import limits
 from firnline.log.entry import Key
-from firnline.protocols import QuestionTokens, Store, Vector
+from firnline.protocols import Store, Vector
 
 _SCALE_BYTES: Final = 4
 _OVERSAMPLE: Final = 4

@@ -10,10 +10,10 @@ from firnline.embedding import MiniLM
 from firnline.embedding.codebook import SHA256, codebook, residuals, unit
 from firnline.embedding.minilm import CODES, cut
 from firnline.embedding.onnx import Session
+from firnline.embedding.token_embedder import TokenEmbedder
 from firnline.errors import ModelRefused
-from firnline.protocols import TokenEmbedder
-from firnline.recall.query import parse_question
-from firnline.recall.token_match import token_feature, token_weights
+from firnline.recall.query import parse_question, token_weights
+from firnline.recall.rank import token_feature
 
 TEXTS = [
     "Ann: We booked a room at the Miramar for the second week of May.",
