@@ -201,6 +201,7 @@ SMALL = {  # module: why it stands alone although it is small and one other modu
     "log.draft": "pure: what an append does before the store",
     "recall.weights": "numbers, written by tools/ranker",
     "server.health": "a router of its own",
+    "server.hooks": "a router of its own",
     "server.rest.me": "a resource of its own",
     "store.sqlite.backup": "as in the other stores",
     "store.sqlite.queue": "pure, with tests of its own",

@@ -18,6 +18,7 @@ from firnline.cli import (
     contexts,
     digests,
     erase,
+    hook,
     keys,
     log,
     maintenance,
@@ -151,6 +152,7 @@ def _parser() -> argparse.ArgumentParser:
         telegram,
         maintenance,
         proofs,
+        hook,
         erase,
         benchmark,
     ):

@@ -18,7 +18,7 @@ from firnline.engine.options import MemoryOptions
 from firnline.errors import StoreUnavailable
 from firnline.models import open_model
 from firnline.protocols import ChatModel
-from firnline.server import health, mcp_mount, page, problems, rest
+from firnline.server import health, hooks, mcp_mount, page, problems, rest
 from firnline.server.auth import AuthMiddleware
 from firnline.server.drafts import Drafts
 from firnline.server.keys import NO_TENANT, Keys
@@ -58,6 +58,7 @@ for _router in (
     response_routes.router,
     rest.router,
     conversation_routes.router,
+    hooks.router,
     health.router,
     proxy.passthrough,
     page.router,
@@ -181,6 +182,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await parts.streams.close(parts.settings.drain_seconds)
         await parts.drafts.stop()
         await parts.telegram_worker.stop()
+        await parts.captures.close()
         await parts.jobs.close()
         for upstream in filter(None, [parts.upstream, parts.anthropic]):
             await upstream.close()

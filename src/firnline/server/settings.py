@@ -97,6 +97,13 @@ class Settings(BaseSettings):
     signing_key: SecretStr | None = Field(
         None, description="signs checkpoints: the text of a key of `firnline signing-key`"
     )
+    transcript_folders: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("~/.claude", "~/.codex"),
+        description="folders with transcripts of coding agents, which their hooks may name",
+    )
+    hook_tokens: int = Field(
+        800, ge=0, description="tokens that a hook may add to a prompt after a compaction"
+    )
     strategy: str | None = Field(None, description="how contexts are planned; default: layered")
     embedder: str = Field("auto", description="embedder for search by meaning; none: words only")
     background: bool = Field(
@@ -188,7 +195,7 @@ class Settings(BaseSettings):
                 )
         return given
 
-    @field_validator("trusted_proxies", mode="before")
+    @field_validator("trusted_proxies", "transcript_folders", mode="before")
     @classmethod
     def _is_list(cls, given: object) -> object:
         return given.replace(",", " ").split() if isinstance(given, str) else given

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from firnline.protocols import Observer
+from firnline.server.captures import Captures
 from firnline.server.drafts import Drafts
 from firnline.server.jobs import Jobs
 from firnline.server.keys import Keys
@@ -41,6 +42,7 @@ class Parts:
     upstream: Upstream | None = None
     anthropic: Upstream | None = None
     jobs: Jobs = field(default_factory=Jobs)
+    captures: Captures = field(default_factory=Captures)
     agents: Endpoint | None = None
     ready: bool = False
     opened: asyncio.Event = field(default_factory=asyncio.Event)
