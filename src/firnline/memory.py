@@ -527,12 +527,14 @@ class Memory:
     ) -> Digest:
         """Add to the important data; a new version, so it can be undone.
 
-        `summary` replaces the newest summary.
+        `summary` replaces the newest summary. Creates the conversation if there is none.
         """
         key, size = self._key(conversation), text_size(important_data)
         stated = await run_by_size(size, partial(items.items_from_data, important_data))
         listed = await run_by_size(size, lambda: items.to_json(stated)["items"])
         merge = partial(items.merge, new=stated)
+        if await self._store.head(key) is None:
+            await self._store.describe(key)
         async with recorded(self._store, key, "remember", items=listed, summary=summary):
             return await self._engine.digester.amend(key, merge, summary)
 

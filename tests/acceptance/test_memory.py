@@ -183,6 +183,13 @@ async def test_what_does_not_exist_is_an_error(memory):
         assert caught.value.status == 404
 
 
+async def test_what_is_remembered_of_a_new_conversation_creates_it(memory):
+    digest = await memory.remember("new", {"user_preferences": {"tea": "green"}})
+    assert [found.version for found in await memory.in_force("new")] == [digest.version]
+    assert await memory.head("new") is not None
+    assert await memory.verify("new")
+
+
 @pytest.mark.promise("tenants-apart")
 async def test_tenants_see_only_their_own(tmp_path):
     url = f"sqlite:///{tmp_path}/store.db"

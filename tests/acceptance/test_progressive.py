@@ -417,3 +417,9 @@ async def test_scenario_8_many_conversations_do_not_mix(memory):
         everything = json.dumps(context.to_openai())
         assert f"theme{number}" in everything
         assert not any(f"theme{other}" in everything for other in range(4) if other != number)
+
+
+@pytest.mark.parametrize(("threshold", "keep"), [(3_000, 2_500), (1_111, 925), (1, 1)])
+def test_a_smaller_threshold_keeps_less(threshold, keep):
+    chosen = strategies.progressive(threshold_tokens=threshold)
+    assert chosen.parameters["keep_tokens"] == keep

@@ -130,10 +130,12 @@ def test_no_reference_leads_nowhere():
 
 
 @pytest.mark.parametrize("path", sorted({path for _, path, _ in operations()}))
-def test_every_path_is_in_the_tour(path):
+def test_every_path_is_in_the_tour_with_its_verbs(path):
     text = Path(__file__).parents[2].joinpath("docs", "rest.md").read_text()
     short = path.removeprefix("/api/v1").replace("/conversations/{conversation}", "…")
-    assert f"`{short}`" in text
+    own = {method.upper() for method, its_path, _ in operations() if its_path == path}
+    verbs = [verb for verb in ("GET", "POST", "PUT", "PATCH", "DELETE") if verb in own]
+    assert f"`{' '.join(verbs)} {short}`" in text
 
 
 # -- names in paths ---------------------------------------------------------------------------

@@ -18,15 +18,19 @@ _SLACK: Final = 20  # a twentieth stays free, so that the next message does not 
 
 
 def progressive(
-    *, threshold_tokens: int = 3_000, keep_tokens: int = 2_500, data_tokens: int = 400
+    *, threshold_tokens: int = 3_000, keep_tokens: int | None = None, data_tokens: int = 400
 ) -> Strategy:
     """Fold when the whole prompt passes `threshold_tokens`; keep the newest `keep_tokens`.
 
+    `keep_tokens` is five sixths of the threshold unless you say otherwise: 2,500 of 3,000.
     After a fold the prompt is below the threshold, so fewer messages are kept if the summary and
     the important data (at most `data_tokens`) need the room.
     """
-    if not 0 < keep_tokens <= threshold_tokens:
-        raise InputError(f"keep_tokens: {keep_tokens}; must be between 1 and {threshold_tokens}")
+    if threshold_tokens < 1:
+        raise InputError(f"threshold_tokens: {threshold_tokens}; must be at least 1")
+    keep = max(threshold_tokens * 5 // 6, 1) if keep_tokens is None else keep_tokens
+    if not 0 < keep <= threshold_tokens:
+        raise InputError(f"keep_tokens: {keep}; must be between 1 and {threshold_tokens}")
 
     def plan(view: View, budget: Budget) -> Plan:
         threshold = min(threshold_tokens, budget.limit)
@@ -40,7 +44,7 @@ def progressive(
         summary = min(int(words[1] * _TOKENS_PER_WORD), threshold // 3)
         others = data_tokens + summary + RESIDUE_TOKENS + _HEADING_TOKENS
         room = threshold - threshold // _SLACK - view.fixed_tokens - others
-        end = fold_end(view, keep_from(view, min(keep_tokens, room)))
+        end = fold_end(view, keep_from(view, min(keep, room)))
         if end < 0:
             return calm
         fold = Fold(
@@ -57,9 +61,5 @@ def progressive(
     return Strategy(
         "progressive",
         plan,
-        {
-            "threshold_tokens": threshold_tokens,
-            "keep_tokens": keep_tokens,
-            "data_tokens": data_tokens,
-        },
+        {"threshold_tokens": threshold_tokens, "keep_tokens": keep, "data_tokens": data_tokens},
     )
