@@ -85,8 +85,8 @@ def url(request, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def memory(url: str):
-    """An open memory, once for each backend."""
-    async with Memory.open(url) as memory:
+    """An open memory that digests at once, once for each backend."""
+    async with Memory.open(url, background=False) as memory:
         yield memory
 
 

@@ -27,7 +27,7 @@ async def model(server):
 def digested_file(tmp_path_factory):
     """An export of "c", 180 entries with many digests in layers, created once: it is slow."""
     path = tmp_path_factory.mktemp("digested") / "c.jsonl"
-    with sync.Memory.open("memory:", strategy=IN_LAYERS) as memory:
+    with sync.Memory.open("memory:", strategy=IN_LAYERS, background=False) as memory:
         for start in range(0, 90, 3):
             memory.append("c", list(rounds(3, start=start)))
             memory.context("c", 2_500)
@@ -38,6 +38,6 @@ def digested_file(tmp_path_factory):
 @pytest.fixture
 async def digested(url, digested_file):
     """A memory with several digests in force, once for each backend."""
-    async with Memory.open(url, strategy=IN_LAYERS) as memory:
+    async with Memory.open(url, strategy=IN_LAYERS, background=False) as memory:
         await memory.import_(digested_file)
         yield memory

@@ -48,7 +48,7 @@ def test_a_context_is_shown_with_its_sections(trip):
     code, out, err = trip("context", "trip", "--budget", "600", "--system", "Be brief.")
     assert code == 0
     assert "system: Be brief." in out
-    assert "[Summary 1 of this conversation, messages 0 to" in out
+    assert " of this conversation, messages 0 to" in out
     assert "60 20" in out, "the newest entry has its number and its time"
     rows = {line.split()[0]: line.split() for line in out.splitlines() if line.strip()}
     assert rows["recent"][1:3] != ["0", "0"]

@@ -181,7 +181,7 @@ async def test_the_gap_behind_the_question_is_named(url):
 
 
 async def test_every_system_message_is_digested_or_shown(url):
-    async with Memory.open(url) as memory:
+    async with Memory.open(url, background=False) as memory:
         await memory.append("c", [Message.system(f"Rule {n}.") for n in range(12)])
         await memory.append("c", Message.user("Hi."))
         context = await memory.context("c", 2_000)
@@ -197,16 +197,16 @@ async def test_every_system_message_is_digested_or_shown(url):
 
 
 async def test_pinned_entries_are_not_listed_as_missing(memory):
-    await memory.append("c", [Message.user(f"Message {n} of this talk.") for n in range(6)])
+    await memory.append("c", [Message.user(f"Message {n} of this slow talk.") for n in range(9)])
     await memory.pin("c", 0)
     await memory.pin("c", 4)
-    context = await memory.context("c", 95)
-    assert context.seqs == (0, 4, 5)
-    assert "[Messages 1 to 3 are not shown here" in context["digests"].messages[-1].text
-    assert context.degraded == ("entries 1 to 3 are in no digest and do not fit",)
-    for seq in (1, 2, 3):
-        await memory.pin("c", seq)
-    assert not (await memory.context("c", 130)).degraded
+    context = await memory.context("c", 90)
+    assert context.seqs == (0, 4, 8)
+    assert "[Messages 1 to 7 are not shown here" in context["digests"].messages[-1].text
+    assert context.degraded == ("entries 1 to 7 are in no digest and do not fit",)
+    await memory.pin("c", 1)
+    (why,) = (await memory.context("c", 100)).degraded
+    assert why == "entries 2 to 7 are in no digest and do not fit"
 
 
 async def test_explain_says_what_is_in_what_is_not_and_why(memory):
@@ -259,14 +259,14 @@ async def test_the_prefix_is_byte_identical_until_a_digest_changes(memory):
         made = len(await memory.digests("c"))
         if made == versions:
             assert sent[: len(last)] == last
-            assert context.stability in (None, 1.0)
             kept += 1
-        else:
-            assert context.stability < 1
+        elif context.tokens < context.whole_tokens:
             assert sent[0] == last[0]
             folds += 1
-        last, versions = sent, made
-    assert kept > 5 * folds > 0
+        quoted = [message.to_openai() for message in context["opened"].messages]
+        last = sent[: sent.index(quoted[0])] if quoted else sent  # quotes come last
+        versions = made
+    assert min(kept, folds) > 5
 
 
 @pytest.mark.promise("prefix-stable")
@@ -294,7 +294,9 @@ async def test_important_data_changes_only_with_a_digest(memory, window):
         await memory.append("c", Message.user(fact + "And then we walked on. " * (turn % 7 * 6)))
         context = await memory.context("c", window, question="Which offer did we take?")
         versions = tuple(digest.version for digest in await memory.in_force("c"))
-        start = context["important"].messages, context["digests"].messages
+        notes = [m for m in context["digests"].messages if "not shown here" in m.text]
+        digests = [m for m in context["digests"].messages if m not in notes]
+        start = context["important"].messages, digests
         if last is not None and last[0] == versions:
             assert last[1] == start, turn
             kept += bool(versions)
@@ -345,7 +347,7 @@ async def test_the_strategy_is_stored_with_the_conversation(tmp_path):
 @pytest.mark.parametrize("then", ALL, ids=lambda strategy: f"then-{strategy.name}")
 @pytest.mark.parametrize("first", ALL, ids=lambda strategy: f"from-{strategy.name}")
 async def test_strategies_can_be_changed_at_any_time_and_nothing_is_lost(first, then):
-    async with Memory.open("memory:", worker=False) as memory:
+    async with Memory.open("memory:", worker=False, background=False) as memory:
         for strategy, start in ((first, 0), (then, 30), (first, 60)):
             await memory.set_strategy("c", strategy)
             await play(memory, "c", 30, start=start)
@@ -411,7 +413,7 @@ async def test_every_strategy_works_without_a_model_and_without_a_network(
         local = own.family == socket.AF_UNIX and url.startswith("mongodb:")
         return connect(own, address) if local else nothing()
 
-    async with Memory.open(url, strategy=strategy, worker=False) as memory:
+    async with Memory.open(url, strategy=strategy, worker=False, background=False) as memory:
         monkeypatch.setattr(socket.socket, "connect", connect_here)
         monkeypatch.setattr(socket, "getaddrinfo", nothing)
         await play(memory, "c", 40)

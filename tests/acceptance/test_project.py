@@ -53,8 +53,8 @@ async def test_above_the_threshold_the_oldest_are_summarized(url):
         context = await memory.context("p", BUDGET)
         (digest,) = await memory.in_force("p")
         assert digest.first_seq == 0
-        assert context.seqs == tuple(range(digest.last_seq + 1, 160))
-        assert 3_000 < context.tokens <= 5_500
+        assert set(context.seqs) >= set(range(digest.last_seq + 1, 160))
+        assert 5_500 * 0.9 <= context.tokens <= 5_500
         assert len(await memory.read("p")) == 160
         await play(memory, "p", 2, start=80)
         await memory.context("p", BUDGET)

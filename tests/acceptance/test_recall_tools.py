@@ -32,7 +32,7 @@ FORBIDDEN = ("tenant", "conversation", "chat", "user", "session", "project", "ow
 
 @pytest.fixture
 async def memory(url):
-    async with Memory.open(url, clock=lambda: NOW) as memory:
+    async with Memory.open(url, clock=lambda: NOW, background=False) as memory:
         yield memory
 
 

@@ -471,7 +471,7 @@ async def test_what_a_context_leaves_out_has_a_reason():
     """A context explains why messages of other topics are not in it."""
     async with Memory.open("memory:", strategy=strategies.topics(), embedder=None) as memory:
         for text in ("Which bread is best with rye?", "When does the Lisbon train leave?"):
-            await memory.append("c", [Message.user(text), Message.assistant("Let me see.")])
+            await memory.append("c", [Message.user(text), Message.assistant("Let me see. " * 9)])
         context = await memory.context("c", BUDGET)
         assert [tuple(left) for left in context.left_out] == [
             ("entries 0 to 1", "they are of other topics")

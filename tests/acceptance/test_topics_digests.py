@@ -521,7 +521,7 @@ async def test_undoing_while_a_topic_is_back_archives_nothing(memory):
 
 @pytest.mark.requirement("C9")
 async def test_switching_to_topics_and_back_loses_nothing(url):
-    async with open_memory(url, strategy=strategies.layered()) as memory:
+    async with open_memory(url, strategy=strategies.layered(), background=False) as memory:
         for number in range(0, 40, 2):
             await ask(memory, 0, number)
             await ask(memory, 1, number + 1)

@@ -106,10 +106,16 @@ CHATTER = [
 ]
 
 
-def chat(case, distance):
+def chat(case, distance, after=4):
     """The old fact, then chatter, then the new one, then some more chatter."""
-    texts = [CHATTER[n % len(CHATTER)] for n in range(2 * distance + 8)]
-    users = ["Hello there.", case.old, *texts[:distance], case.new, *texts[distance : distance + 4]]
+    texts = [CHATTER[n % len(CHATTER)] for n in range(2 * distance + 2 * after)]
+    users = [
+        "Hello there.",
+        case.old,
+        *texts[:distance],
+        case.new,
+        *texts[distance : distance + after],
+    ]
     messages = []
     for n, text in enumerate(users):
         at = NOW - timedelta(hours=len(users) - n)
@@ -152,12 +158,13 @@ async def test_recall_finds_the_current_fact_first_and_marks_the_outdated_one(
 
 @pytest.mark.promise("current-facts-win")
 async def test_state_and_contexts_say_what_holds_now(url):
-    strategy = strategies.layered(digest_tokens=200)
-    async with Memory.open(url, clock=lambda: NOW, strategy=strategy, embedder=None) as memory:
+    strategy = strategies.layered(tail=0.1, keep=0.1, digest_tokens=200)
+    options = {"clock": lambda: NOW, "strategy": strategy, "embedder": None, "background": False}
+    async with Memory.open(url, **options) as memory:
         for number, case in enumerate(CASES):
             name = f"c{number}"
-            await memory.append(name, chat(case, 12))
-            await memory.context(name, 600)
+            await memory.append(name, chat(case, 12, after=16))
+            await memory.context(name, 300)
             data = (await memory.state(name)).important_data
             facts = [*data["important_facts"], *data["key_decisions"]]
             values = [*facts, *map(str, data["user_preferences"].values())]
@@ -172,21 +179,21 @@ async def test_state_and_contexts_say_what_holds_now(url):
 
 
 async def test_a_changed_fact_is_noted_and_can_be_reverted(url):
-    strategy = strategies.layered(digest_tokens=200)
+    strategy = strategies.layered(tail=0.1, keep=0.1, digest_tokens=200)
     case = CASES[0]
-    async with Memory.open(url, strategy=strategy, embedder=None) as memory:
-        first, *others = chat(case, 12)
+    async with Memory.open(url, strategy=strategy, embedder=None, background=False) as memory:
+        first, *others = chat(case, 12, after=16)
         await memory.append("c", [first, *others])
         await memory.append("d", first)
         for name in ("c", "d"):
             await memory.remember(name, {"important_facts": ["I live in Berlin."]})
         await memory.append("d", others)
         for name in ("c", "d"):
-            await memory.context(name, 600)
+            await memory.context(name, 300)
             facts = (await memory.state(name)).important_data["important_facts"]
             assert "I live in Berlin." in facts  # the application said so
-        await memory.append("e", chat(case, 12))
-        await memory.context("e", 600)
+        await memory.append("e", chat(case, 12, after=16))
+        await memory.context("e", 300)
         facts = (await memory.state("e")).important_data["important_facts"]
         assert (
             "I moved to Lisbon last week. (home city: Lisbon, since message 28; before: Berlin)"

@@ -30,12 +30,12 @@ BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     # What is read next to the log is compared with its seals.
     # Repeats are left out of what is recalled, and chances say where it stops.
     # A store scores what it finds as every other store does, and reads what is small.
-    "context": (13, 42, 22, 74),
+    "context": (20, 44, 22, 76),
     # Found messages are read for statements that newer ones outdate.
     "recall": (10, 15, 13, 38),
     # The server limits its connections itself and looks at who is at their other end;
     # anonymous requests are kept apart.
-    "chat": (16, 40, 23, 68),
+    "chat": (17, 43, 24, 71),
 }
 CALLS = {
     "append": "One append",
@@ -150,7 +150,8 @@ async def _call(name: str, memory: Memory) -> None:
 async def _measure(name: str, folder: str) -> Hops:
     """One append, one recall, or one context that makes a digest, on SQLite."""
     with Hops().installed() as hops:
-        async with Memory.open(f"sqlite:///{folder}/{name}.db", embedder=None) as memory:
+        url = f"sqlite:///{folder}/{name}.db"
+        async with Memory.open(url, embedder=None, background=False) as memory:
             await memory.append("c", _talk(60))
             await memory.append("c", [Message.user("And the harbor?")])
             await memory.recall("c", "harbor")  # now the index is up to date

@@ -211,15 +211,15 @@ def test_what_a_context_shows():
     entries = [Entry(n, Message.user(turn.text), 1, n, "", "") for n, turn in enumerate(turns)]
     cut = Piece(Message.user("a … story"), 1, entries[2], whole=False)
     quotes = "[old]\n(0) Ana: one\n(3) Ana: fo…\nYes!\n[end]"
+    quoted = tuple(entries[seq] for seq in (0, 1, 3))
     context = Context(
         conversation="c",
         strategy="fake",
         budget=Budget(100),
         sections=(
             Section("recent", (cut,)),
-            Section("recalled", (Piece(Message.user(quotes), 1),)),
+            Section("recalled", (Piece(Message.user(quotes), 1, quoted=quoted),)),
         ),
-        hits=tuple(Hit("c", entries[seq], 1.0) for seq in (0, 1, 3)),
     )
     assert entries_in(context, turns) == {0}  # not 1: it is there, but not as what entry 1 says
 

@@ -130,6 +130,7 @@ async def replay(subject: Subject) -> list[Column]:
         clock=lambda: datetime(2026, 1, 5, 9, tzinfo=UTC),
         strategy=subject.strategy,
         worker=False,
+        background=False,
         observer=observe,
     ) as memory:
         await memory.append("c", Message.user(RULE, metadata={"pinned": True}))

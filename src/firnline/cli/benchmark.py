@@ -92,7 +92,9 @@ async def _run(
     """Run the benchmark; returns the result and the name of the embedder."""
     baselines = options.format == "locomo" if options.baselines is None else options.baselines
     embedder = _embedder(options.embedder)
-    async with Memory.open(url, tenant="bench", worker=False, embedder=embedder) as memory:
+    async with Memory.open(
+        url, tenant="bench", worker=False, background=False, embedder=embedder
+    ) as memory:
         measured = await measure(
             memory,
             cases,

@@ -17,14 +17,14 @@ from firnline.errors import StoreCorrupt
 from firnline.server.sample import CONVERSATION, SAMPLE, SMALL_TALK
 from firnline.store.scratch import ScratchFolder
 
-BUDGET: Final = 800
+BUDGET: Final = 500
 
 
 async def main() -> None:
     """Run the demo."""
     with ScratchFolder() as folder:
         original, copy = folder / "support.db", folder / "copy.db"
-        async with Memory.open(f"sqlite:///{original}") as memory:
+        async with Memory.open(f"sqlite:///{original}", background=False) as memory:
             await _append(memory)
             await _read(memory)
             await memory.backup(copy)

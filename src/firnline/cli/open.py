@@ -27,8 +27,10 @@ def open_memory(
 ) -> Memory:
     """The memory at --store; a missing store is an error, unless `create` is set."""
     _check_store(options, create=create)
-    # No worker: the command ends at once, and pending digests stay pending.
-    return Memory.open(options.store, tenant=options.tenant, worker=False, signer=signer)
+    # No worker: the command ends at once, so nothing would create digests in its background.
+    return Memory.open(
+        options.store, tenant=options.tenant, worker=False, background=False, signer=signer
+    )
 
 
 def with_memory(
@@ -46,7 +48,9 @@ def with_memory(
     model = _model(options)
 
     async def run() -> T:
-        chosen: MemoryOptions = {"tenant": options.tenant, "worker": False, "model": model, **more}
+        # A command ends at once, so nothing would create digests in its background.
+        alone: MemoryOptions = {"worker": False, "background": False}
+        chosen: MemoryOptions = {"tenant": options.tenant, "model": model, **alone, **more}
         async with asynchronous.Memory.open(options.store, **chosen) as memory:
             return await work(memory)
 

@@ -27,7 +27,7 @@ MORE_TO_FOLD: Final = "more digests are pending than one context waits for"
 DAMAGED: Final = "{} damaged digests were set aside; {} statements were restored from the journal"
 
 SectionName: TypeAlias = Literal[
-    "system", "pinned", "task", "important", "digests", "recent", "retrieved", "recalled"
+    "system", "pinned", "task", "important", "digests", "recent", "retrieved", "opened", "recalled"
 ]
 
 
@@ -35,12 +35,14 @@ class Piece(NamedTuple):
     """A message of the context and its exact tokens.
 
     `entry` is the entry it shows; `whole` is false if only its beginning and end are shown.
+    `quoted` are the entries that it quotes word for word.
     """
 
     message: Message
     tokens: int
     entry: Entry | None = None
     whole: bool = True
+    quoted: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,10 @@ class Section:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The entries that it shows word for word."""
-        return tuple(piece.entry for piece in self.pieces if piece.entry and piece.whole)
+        """The entries that it shows word for word, as messages or quoted in one."""
+        shown = ((piece.entry,) if piece.entry and piece.whole else () for piece in self.pieces)
+        quoted = (piece.quoted for piece in self.pieces)
+        return tuple(entry for found in (*shown, *quoted) for entry in found)
 
 
 class LeftOut(NamedTuple):
@@ -104,10 +108,10 @@ class Context:
 
     `degraded` lists why it shows less than the strategy wanted; `crowded` is true if a larger
     window would have helped. `stability` is the share of the last prompt that this one repeats from
-    its start, which a provider can cache; None for the first one. `hits` are the entries in the
-    recalled section, best first, with the parts of their scores. `log_tokens` are those of the
-    whole conversation. `estimate` says how tokens are estimated if the model's tokenizer is not
-    known; empty if they are exact.
+    its start, which a provider can cache; None for the first one. `hits` are the entries that
+    are quoted because they match the question, best first, with the parts of their scores.
+    `log_tokens` are those of the whole conversation. `estimate` says how tokens are estimated if
+    the model's tokenizer is not known; empty if they are exact.
     """
 
     conversation: str
@@ -138,7 +142,7 @@ class Context:
 
     @property
     def seqs(self) -> tuple[int, ...]:
-        """The sequence numbers of the entries that are shown as messages, word for word."""
+        """The sequence numbers of all entries that are there word for word, quoted ones too."""
         return tuple(sorted({entry.seq for s in self.sections for entry in s.entries}))
 
     @property
@@ -200,7 +204,7 @@ class Context:
             task=size.get("task", 0),
             important=size.get("important", 0),
             digests=size.get("digests", 0),
-            history=size.get("recent", 0),
+            history=size.get("recent", 0) + size.get("opened", 0),
             recalled=size.get("recalled", 0),
             retrieved=size.get("retrieved", 0),
             framing=self.framing_tokens,
@@ -255,7 +259,9 @@ class Context:
         return "\n".join(lines)
 
 
-_LATE = ("retrieved", "recalled")
+QUOTES: Final[tuple[SectionName, ...]] = ("opened", "recalled")
+"""The sections whose messages quote entries."""
+_LATE = ("retrieved", *QUOTES)
 
 
 def as_system(system: str | Message | None) -> tuple[Message, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
 from firnline.context.budget import Budget
@@ -154,7 +154,8 @@ class View:
 
     `entries` are the newest ones, without gaps, up to the end. `digests` are those in force, oldest
     span first. No digest covers the entries from `first_open` on; they have `open_tokens` together.
-    If `entries` does not hold all of them, `backlog` holds the first ones. `version` is the newest
+    `covered_tokens` are those of the entries before. If `entries` does not hold all open ones,
+    `backlog` holds the first of them. `version` is the newest
     completed digest's, even if the strategy does not use it. `fixed_tokens` are in every context of
     the conversation: system, pins, task, tools, framing. `data_tokens` are those of the important
     data. A summarizer accepts `fold_tokens` at once; the engine splits a longer fold.
@@ -167,6 +168,7 @@ class View:
     digests: tuple[Digest, ...] = ()
     first_open: int = 0
     open_tokens: int = 0
+    covered_tokens: int = 0
     backlog: tuple[Entry, ...] = ()
     version: int | None = None
     pinned: frozenset[int] = frozenset()
@@ -240,6 +242,14 @@ class Plan:
     `digests` are the versions to show. `recent_from` is the first entry to show word for word, with
     at most `recent_count` entries and `recent_tokens`. `heading` is written above each digest;
     digests have the role `digest_role`.
+
+    `limit_tokens` is the strategy's own limit of a context. A log that fits it is shown whole and
+    nothing else; None shows a whole log only if everything else would be larger.
+
+    With `open_max`, digests are opened: the entries before `recent_from` are shown word for word
+    instead of their digests as far as there is room, newest first. `open_max` is the size that open
+    entries may reach before the next digest. That much is kept free for them, so what is shown
+    changes only at its end until there is another digest.
     """
 
     recent_from: int
@@ -248,27 +258,48 @@ class Plan:
     recent_count: int | None = None
     recent_tokens: int | None = None
     data_tokens: int | None = None
+    limit_tokens: int | None = None
+    open_max: int | None = None
     important: bool = True
     heading: str = ""
     digest_role: Literal["user", "system"] = "user"
     reason: str = ""
 
 
+def scaled(plan: Plan, factor: float) -> Plan:
+    """The plan with its sizes in the tokens of another model."""
+
+    def size(tokens: int | None) -> int | None:
+        return None if tokens is None else int(tokens * factor)
+
+    return replace(
+        plan,
+        recent_tokens=size(plan.recent_tokens),
+        data_tokens=size(plan.data_tokens),
+        limit_tokens=size(plan.limit_tokens),
+        open_max=size(plan.open_max),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """A function that plans contexts, with the name and the parameters stored for it.
 
-    `background`: it folds after each round, and no call waits for that. `slides`: its digests cover
+    `background`: it folds after each round, and no call waits for that. `waits`: a context waits
+    for its digests, unless the memory creates them in the background. `slides`: its digests cover
     only a window; those of other strategies cover the log from its first entry on. `by_topic`: its
-    view has only the active topic.
+    view has only the active topic. `opens`: its plans let digests be opened, so its view has all
+    entries that could be shown.
     """
 
     name: str
     plan: Callable[[View, Budget], Plan]
     parameters: Mapping[str, Json] = field(default_factory=dict)
     background: bool = False
+    waits: bool = True
     slides: bool = False
     by_topic: bool = False
+    opens: bool = False
 
     def __call__(self, view: View, budget: Budget) -> Plan:
         """Call `plan`."""

@@ -12,7 +12,7 @@ from firnline.context.context import Piece
 from firnline.context.marks import MARK_KEY, OUTDATED, RECALLED_END, RECALLED_START
 from firnline.language import prose
 from firnline.log import fence
-from firnline.log.entry import Digest, Entry, Hit
+from firnline.log.entry import Digest, Entry
 from firnline.log.message import Message, call_ids, result_ids
 from firnline.log.tokens import TokenCounter
 
@@ -133,12 +133,6 @@ def render_recalled(
         lines.append(recalled_line(entry, outdated.get(entry.seq)))
     lines.append(RECALLED_END)
     return Message.user("\n".join(lines), metadata={MARK_KEY: "recalled"})
-
-
-def render_hits(hits: Sequence[Hit]) -> Message:
-    """`render_recalled` for what recall found."""
-    outdated = {hit.seq: hit.superseded_by for hit in hits if hit.superseded_by is not None}
-    return render_recalled([hit.entry for hit in hits], outdated)
 
 
 def recalled_line(entry: Entry, superseded_by: int | None = None) -> str:

@@ -18,6 +18,7 @@ from firnline.log.text import Json
 from firnline.protocols import Store
 
 _LOOKS_MAX: Final = 3
+_MORE_TOKENS: Final = 500
 INJECTED: Final = "its metadata says that the application injected it"
 
 
@@ -62,7 +63,10 @@ async def _looked(
     first_open = used[-1].last_seq + 1 if used else 0
     before = await store.tokens_between(key, 0, first_open - 1) if first_open else 0
     open_then = head.tokens - before
-    entries = await _tail(store, key, min(open_then, tail_tokens), head.seq)
+    # Where digests are opened, a little more than fits: the last room may be for a short message.
+    more = max(tail_tokens // 4, _MORE_TOKENS) if strategy.opens else 0
+    wanted = tail_tokens + more if strategy.opens else min(open_then, tail_tokens)
+    entries = await _tail(store, key, wanted, head.seq)
     if not _reach(entries, head):
         return None
     if entries[0].seq > first_open and open_then < tail_tokens:
@@ -75,7 +79,8 @@ async def _looked(
         entries=_without_torn_start(entries, first_open),
         digests=used,
         first_open=first_open,
-        open_tokens=last.total - before - _erased_tokens(entries),
+        open_tokens=last.total - before - _erased_tokens(entries, first_open),
+        covered_tokens=before,
         fold_tokens=fold_tokens,
         version=max((digest.version for digest in digests), default=None),
         backlog=await _backlog(store, key, entries[0].seq, first_open, fold_tokens),
@@ -158,8 +163,9 @@ async def _tail(store: Store, key: Key, tokens: int, last_seq: int) -> Sequence[
     return await store.read(key, max(0, last_seq + 1 - limits.TAIL_ENTRIES_MIN))
 
 
-def _erased_tokens(entries: Sequence[Entry]) -> int:
-    """The tokens that erased entries had, as far as the totals show them."""
+def _erased_tokens(entries: Sequence[Entry], first_seq: int = 0) -> int:
+    """The tokens that erased entries from `first_seq` on had, as far as the totals show them."""
+    entries = [entry for entry in entries if entry.seq >= first_seq] or entries[-1:]
     between = entries[-1].total - entries[0].total
     return between - sum(entry.tokens for entry in entries[1:])
 

@@ -12,13 +12,14 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from firnline.context.assemble import Material, assemble
+from firnline.context import quote
+from firnline.context.assemble import Material, assemble, assemble_whole
 from firnline.context.budget import Budget, less
 from firnline.context.context import (
     DAMAGED,
@@ -31,7 +32,7 @@ from firnline.context.context import (
     prompt_of,
     repeated,
 )
-from firnline.context.plan import Plan, Strategy, View, check
+from firnline.context.plan import Plan, Strategy, View, check, scaled
 from firnline.context.render import (
     GAP_NOTE,
     NOTES,
@@ -40,6 +41,7 @@ from firnline.context.render import (
     render_document,
     render_task,
 )
+from firnline.context.verbatim import holds_whole_log
 from firnline.context.view import look, newest_question
 from firnline.digest import items
 from firnline.engine.digester import Digester
@@ -56,8 +58,11 @@ from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import REPLY_TOKENS, TokenCounter, counter
 from firnline.protocols import Event, Retriever, Store
+from firnline.strategies import layered
 
 logger: Final = logging.getLogger("firnline.context")
+
+T = TypeVar("T")
 
 _SYSTEM_PAGE: Final = 2  # most logs begin with at most one
 _SYSTEM_ENTRIES_MAX: Final = 200
@@ -87,6 +92,18 @@ class _Scene:
     view: View
     material: Material
     plan: Plan
+    whole_tokens: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether the whole log is shown, so that nothing has to be found."""
+        limit = self.plan.limit_tokens
+        return limit is not None and self.whole_tokens <= limit
+
+    @property
+    def holds_whole_log(self) -> bool:
+        """Whether the whole log was read."""
+        return holds_whole_log(self.view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +111,16 @@ class _ImportantData:
     """The important data of some digests, and its tokens for each model."""
 
     stamp: tuple[Any, ...]
+    items: tuple[items.Item, ...]
     data: dict[str, Any]
     tokens: dict[str | None, int]
+
+    def not_shown_from(self, first: int | None) -> dict[str, Any]:
+        """What the entries from `first` on do not say themselves; all of it without a number."""
+        if first is None:
+            return self.data
+        older = [item for item in self.items if not item.seqs or item.seqs[0] < first]
+        return items.important_data(older)
 
 
 class ContextBuilder:
@@ -132,16 +157,33 @@ class ContextBuilder:
         `strategy` replaces the conversation's strategy for this call.
         """
         problems: list[str] = []
+        scene = await self._digested(key, request, strategy, problems)
+        recalled = await self._recall(key, request, scene)
+        debts = (*problems, *recalled.degraded)
+        material = replace(
+            scene.material, debts=debts, recalled=tuple(recalled), earned=recalled.earned
+        )
+        scene = replace(scene, material=material)
+        context = await self._assembled(assemble, scene, request)
+        if context.tokens > context.whole_tokens or (scene.fits and not scene.holds_whole_log):
+            context = await self._or_whole_log(context, key, scene, request)
+        context = await self._retrieve(context, request)
+        return self._compare(key, context, remember=request.fold)
+
+    async def _digested(
+        self, key: Key, request: BuildRequest, strategy: Strategy | None, problems: list[str]
+    ) -> _Scene:
+        """The conversation after the digests that a context waits for; the others are recorded."""
         conflicts = 0
         for round_ in range(limits.FOLD_ROUNDS_MAX + 1):
             scene = await self._look(key, request, strategy, problems)
             if not scene.plan.folds or not request.fold:
                 break
-            if self._pending.is_background(scene.strategy):
-                await self._postpone(key, scene, request.budget)
+            background = self._pending.is_background(scene.strategy)
+            if scene.fits and not background:
                 break
-            if round_ == limits.FOLD_ROUNDS_MAX:
-                problems.append(MORE_TO_FOLD)
+            if background or round_ == limits.FOLD_ROUNDS_MAX:
+                problems += [] if background else [MORE_TO_FOLD]
                 await self._postpone(key, scene, request.budget)
                 break
             try:
@@ -155,15 +197,31 @@ class ContextBuilder:
                 problems.append(str(error))
                 await self._postpone(key, scene, request.budget)
                 break
-        recalled = await self._recall(key, request, scene)
-        debts = (*problems, *recalled.degraded)
-        material = replace(scene.material, debts=debts, recalled=tuple(recalled))
+        return scene
+
+    async def _assembled(self, build: Callable[..., T], scene: _Scene, request: BuildRequest) -> T:
+        """What `build`, one of `context.assemble`, returns for the scene."""
         sizes = self._sizes_for(request.budget.model)
-        args = (scene.view, scene.plan, request.budget, material, sizes)
+        args = (scene.view, scene.plan, request.budget, scene.material, sizes)
         large = len(scene.view.entries) > _ENTRIES_INLINE or _is_long(scene)
-        context = await asyncio.to_thread(assemble, *args) if large else assemble(*args)
-        context = await self._retrieve(context, request, sizes)
-        return self._compare(key, context, remember=request.fold)
+        return await asyncio.to_thread(build, *args) if large else build(*args)
+
+    async def _or_whole_log(
+        self, context: Context, key: Key, scene: _Scene, request: BuildRequest
+    ) -> Context:
+        """The whole log instead of a context that is larger, or that has no need for digests."""
+        fits = scene.fits
+        if not scene.holds_whole_log:
+            limit = request.budget.limit
+            found = await look(self._store, key, layered(), tail_tokens=limit, fold_tokens=limit)
+            view = replace(scene.view, entries=found.entries, next_seq=found.next_seq, topic=None)
+            scene = replace(scene, view=view)
+        whole = await self._assembled(assemble_whole, scene, request)
+        if whole is None:
+            return context
+        if fits or whole.tokens < context.tokens:
+            return whole
+        return replace(context, log_tokens=whole.log_tokens)
 
     async def digest_pending(self, key: Key) -> int:
         """Create the pending digests of a conversation; returns how many were created.
@@ -222,11 +280,11 @@ class ContextBuilder:
             system=system,
             pinned=tuple(e for e in live(pinned) if e not in system),
             task=task,
-            data=data.data,
+            data=data.not_shown_from,
             question=question,
             past=request.past,
             tools_tokens=tools_tokens,
-            log_tokens=head.tokens if head else 0,
+            log_tokens=self._log_tokens(head, request.budget),
         )
         fixed = await run_by_size(given, partial(_fixed, material, sizes, view.next_seq))
         view = replace(
@@ -241,13 +299,20 @@ class ContextBuilder:
         else:
             plan, kept = planning()
         material = replace(material, recall_tokens=kept)
-        return _Scene(strategy=strategy, view=view, material=material, plan=plan)
+        whole = material.log_tokens + _around(material, sizes)
+        return _Scene(
+            strategy=strategy, view=view, material=material, plan=plan, whole_tokens=whole
+        )
 
     def _plan_with_recall(
         self, strategy: Strategy, view: View, request: BuildRequest
-    ) -> tuple[Plan, int]:
-        """The plan, and the tokens that are kept for recalled entries."""
+    ) -> tuple[Plan, int | None]:
+        """The plan, and the tokens that are kept for recalled entries; None without a question."""
         plan = self._plan(strategy, view, request.budget)
+        if request.question is None:
+            return plan, None
+        if plan.open_max is not None:
+            return plan, request.budget.recall_room
         kept = _kept_for_recall(plan, view, request)
         return (self._plan(strategy, view, less(request.budget, kept)) if kept else plan), kept
 
@@ -269,7 +334,9 @@ class ContextBuilder:
         stamp = tuple((digest.version, digest.created_at, digest.text) for digest in digests)
         cached = self._data.get(key)
         if cached is None or cached.stamp != stamp:
-            cached = self._data[key] = _ImportantData(stamp, _merge_data(digests), {})
+            known = _merged_items(digests)
+            cached = _ImportantData(stamp, known, items.important_data(known), {})
+            self._data[key] = cached
             if len(self._data) > limits.DATA_REMEMBERED:
                 self._data.popitem(last=False)
         if model not in cached.tokens:
@@ -305,15 +372,31 @@ class ContextBuilder:
         raise AssertionError("unreachable")
 
     def _plan(self, strategy: Strategy, view: View, budget: Budget) -> Plan:
-        """The strategy's plan, in the tokens with which the entries were counted."""
-        factor = self._sizes_for(budget.model).count.factor / self._count.factor
+        """The strategy's plan, made in the tokens with which the entries were counted."""
+        factor = self._factor(budget)
+        counted = budget
         if factor != 1.0:
             window = max(int(budget.window_tokens / factor), 1)
             reserve = min(int(budget.reserve_tokens / factor), window - 1)
-            budget = replace(budget, window_tokens=window, reserve_tokens=reserve)
-        plan = strategy(view, budget)
+            counted = replace(budget, window_tokens=window, reserve_tokens=reserve)
+        plan = strategy(view, counted)
         check(view, plan)
-        return plan
+        if factor == 1.0:
+            return plan
+        limit = budget.limit if plan.limit_tokens == counted.limit else None
+        plan = scaled(plan, factor)
+        return replace(plan, limit_tokens=limit or plan.limit_tokens)
+
+    def _factor(self, budget: Budget) -> float:
+        """The tokens that the budget's model takes for one that was counted when it was stored."""
+        return self._sizes_for(budget.model).count.factor / self._count.factor
+
+    def _log_tokens(self, head: Head | None, budget: Budget) -> int:
+        """The tokens of the log, about, if the budget's model has another tokenizer."""
+        if head is None:
+            return 0
+        factor = self._factor(budget)
+        return int(head.tokens * factor) + head.entries * (factor > 1)
 
     async def _digest(self, key: Key, scene: _Scene) -> None:
         """Create the first digest of the plan."""
@@ -345,7 +428,8 @@ class ContextBuilder:
 
     async def _postpone(self, key: Key, scene: _Scene, budget: Budget) -> None:
         """Leave the plan's digests to a worker."""
-        budget = less(budget, scene.material.recall_tokens)
+        if scene.plan.open_max is None and scene.material.recall_tokens:
+            budget = less(budget, scene.material.recall_tokens)
         await self._pending.add(key, scene.strategy, budget)
 
     async def _task(self, key: Key, head: Head | None, request: BuildRequest) -> str:
@@ -356,19 +440,23 @@ class ContextBuilder:
 
     async def _recall(self, key: Key, request: BuildRequest, scene: _Scene) -> Hits:
         """Old entries for the question; none if the whole log is shown."""
-        if not request.question or not scene.material.recall_tokens:
+        if not request.question or not scene.material.recall_tokens or scene.fits:
             return Hits()
         question = await self._rewriter.standalone(key, request.question)
         # Some of them are already in the context, so request more than fits.
-        tokens = 2 * request.budget.recall_room
+        limit, stated = request.budget.limit, request.budget.recall_tokens
+        most = quote.most_quotes(limit) if stated is None else stated
+        room = most if scene.plan.open_max is not None else scene.material.recall_tokens
+        tokens = 2 * room
         newest = scene.view.entries
         shown_from = newest[0].seq if newest else scene.view.next_seq
         return await self._recaller.for_context(key, question, tokens, shown_from)
 
-    async def _retrieve(self, context: Context, request: BuildRequest, sizes: Sizes) -> Context:
+    async def _retrieve(self, context: Context, request: BuildRequest) -> Context:
         """The context with the documents of the retriever, as many as fit."""
         if request.retriever is None:
             return context
+        sizes = self._sizes_for(request.budget.model)
         recent = reversed(context["recent"].pieces)
         newest = (piece.message.text for piece in recent if piece.message.role == "user")
         question = request.question or next(newest, "")
@@ -409,12 +497,12 @@ def _is_system(entry: Entry) -> bool:
     return entry.message.role in ("system", "developer")
 
 
-def _merge_data(digests: Sequence[Digest]) -> dict[str, Any]:
+def _merged_items(digests: Sequence[Digest]) -> tuple[items.Item, ...]:
     """The important data of the digests in force, merged in their order."""
     known: tuple[items.Item, ...] = ()
     for digest in digests:
         known = items.merge(known, items.from_json(digest.data))
-    return items.important_data(known)
+    return known
 
 
 def _is_long(scene: _Scene) -> bool:
@@ -433,19 +521,28 @@ def _tools_tokens(tools: Sequence[Mapping[str, Any]], sizes: Sizes) -> int:
 def _fixed(material: Material, sizes: Sizes, next_seq: int) -> int:
     """The tokens of the parts that every context of this conversation has."""
     parts = [*material.system, *material.pinned]
-    total = sum(sizes.entry(p) if isinstance(p, Entry) else sizes.of(p) for p in parts)
+    total = sum(sizes.entry(entry) for entry in parts if isinstance(entry, Entry))
+    notes = sizes.of(Message.user(GAP_NOTE.format(next_seq, next_seq))) * NOTES
+    return total + notes + _around(material, sizes)
+
+
+def _around(material: Material, sizes: Sizes) -> int:
+    """The tokens of every context that are not the log's."""
+    total = sum(sizes.of(part) for part in material.system if isinstance(part, Message))
     if material.task:
         total += sizes.of(render_task(material.task))
-    notes = sizes.of(Message.user(GAP_NOTE.format(next_seq, next_seq))) * NOTES
-    return total + notes + material.tools_tokens + REPLY_TOKENS
+    return total + material.tools_tokens + REPLY_TOKENS
 
 
 def _kept_for_recall(plan: Plan, view: View, request: BuildRequest) -> int:
-    """The tokens reserved for recalled entries: 0 while the whole log is shown."""
+    """The tokens kept for recalled entries by a strategy that opens no digests.
+
+    0 while the whole log is shown. Little is enough: only what earns its place is recalled.
+    """
     free = max(request.budget.limit - view.fixed_tokens, 0)
     some = plan.recent_count is not None and plan.recent_count < view.next_seq
     little = plan.recent_tokens is not None and plan.recent_tokens < view.open_tokens
     partly = view.first_open or plan.folds or plan.recent_from or some or little
-    if request.question is None or not (partly or view.open_tokens > free):
+    if not (partly or view.open_tokens > free):
         return 0
     return min(request.budget.recall_room, free * 3 // 5)

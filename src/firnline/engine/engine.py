@@ -78,7 +78,7 @@ class Engine:
             store, tenant=tenant, clock=clock, count=self.count, embedder=embedder
         )
         default = as_strategy(options.get("strategy") or layered())
-        self._background = options.get("background", False)
+        self._background = options.get("background")
         self.pending = PendingDigests(
             store,
             StrategyRegistry(default, options.get("strategies", ())),

@@ -36,7 +36,9 @@ class MemoryOptions(TypedDict, total=False):
     extractor: Extractor
     """Replaces the model's or the offline one."""
     background: bool
-    """Digests are created by a worker; contexts never wait for them."""
+    """Whether a worker creates the digests, so that contexts never wait for them.
+
+    By default the strategy decides: contexts of `layered` and `rolling` wait for none."""
     worker: bool
     """Whether a worker may run in this process; otherwise use ``firnline worker``."""
     spend: Spend

@@ -71,7 +71,7 @@ class PendingDigests:
         strategies: StrategyRegistry,
         *,
         budget: Budget,
-        background: bool,
+        background: bool | None,
         clock: Clock,
     ) -> None:
         self._store, self._clock = store, clock
@@ -81,7 +81,8 @@ class PendingDigests:
 
     def is_background(self, strategy: Strategy) -> bool:
         """Whether digests of this strategy are created by a worker."""
-        return strategy.background or self._background
+        default = not strategy.waits if self._background is None else self._background
+        return strategy.background or default
 
     def budget_of(self, head: Head) -> Budget:
         """The budget for which the conversation was last planned, or the default."""
@@ -89,8 +90,8 @@ class PendingDigests:
         return Budget(**stored) if isinstance(stored, dict) else self._budget  # type: ignore[arg-type]
 
     def set_strategy(self, key: Key, strategy: Strategy) -> bool:
-        """Remember whether the conversation is digested in the background."""
-        background = self._in_background[key] = self.is_background(strategy)
+        """Remember whether the conversation is digested in the background after each round."""
+        background = self._in_background[key] = strategy.background or self._background is True
         if len(self._in_background) > limits.STRATEGIES_REMEMBERED:
             self._in_background.popitem(last=False)
         return background

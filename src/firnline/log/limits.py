@@ -70,7 +70,7 @@ SPEAKER_CHARS_MAX: Final = 64
 """Characters of a speaker's name next to quoted text."""
 ECHO_SECTIONS_MAX: Final = 8
 """Sections of recalled text in one message that are compared with the log."""
-ECHO_ENTRIES_MAX: Final = 200
+ECHO_ENTRIES_MAX: Final = 2_000
 """Entries that one such section may quote."""
 RECALL_CALL_REACH: Final = 32
 """Entries before the result of a recall tool that are searched for its call."""

@@ -1,9 +1,12 @@
-"""Layered memory, the default: digests of digests, and the newest messages word for word.
+"""Layered memory, the default: as much as fits word for word, digests of digests for the rest.
 
-The tail grows until it is full; then its older part becomes a digest, which is never rewritten.
-When a layer has enough digests, they become one digest of the next layer. So the prompt changes
-only at its end, except after a digest, and the number of digests in force grows with the logarithm
-of the log.
+Nothing is digested while the log fits easily. After that, the messages that are in no digest grow
+to a small part of the budget; then the older ones of them become a digest, which is never
+rewritten. When a layer has enough digests, they become one digest of the next layer, so the number
+of digests in force grows with the logarithm of the log.
+
+What is digested and what is shown are apart: digests are opened, newest first, as far as there is
+room. The prompt changes only at its end, except after a digest.
 """
 
 from __future__ import annotations
@@ -19,17 +22,25 @@ from firnline.log.entry import Digest
 _WORDS_PER_TOKEN: Final = 0.7
 _TOKENS_MIN: Final = 96  # a shorter digest is useless
 _RATIO: Final = 4  # a digest is at most this fraction of what it covers
+_START: Final = 0.8
+"""The share of the budget that a log takes before it is digested: digests are ready when it no
+longer fits, and a log that never gets there costs none."""
+_TAIL_MIN: Final = 400
+_TAIL_SHARE: Final = 0.4
+_BACKLOG: Final = 2  # full tails
+_PART: Final = 0.5  # of the budget
+_SLACK: Final = 0.005  # for the messages that arrive before the next digest
 
 
 def layered(
     *,
-    tail: float = 0.6,
-    keep: float = 0.33,
-    digests: float = 0.25,
+    tail: float = 0.15,
+    keep: float = 0.4,
+    digests: float = 0.15,
     fan: int = 4,
     digest_tokens: int = 320,
 ) -> Strategy:
-    """Keep up to `tail` of the budget word for word; when it is full, fold it to `keep` of that.
+    """Digest when what is in no digest is more than `tail` of the budget, down to `keep` of that.
 
     `fan` digests of one layer become one of the next layer, or fewer if digests would take more
     than `digests` of the budget. A digest has at most `digest_tokens`, plus a quarter of that for
@@ -45,14 +56,22 @@ def layered(
         # Small enough for a full layer to fit, unless the digests would become useless.
         cap = min(digest_tokens, max(share // (fan + 2), min(_TOKENS_MIN, share // 2), 1))
         fold, reason = None, ""
-        if view.open_tokens > free * tail:
-            fold = _leaf(view, int(free * tail * keep), cap)
-            reason = f"{view.open_tokens:,} tokens are more than {tail:.0%} of the free budget"
+        # Less than that is not worth a digest.
+        most = max(int(free * tail), min(_TAIL_MIN, int(free * _TAIL_SHARE)))
+        crowded = view.covered_tokens + view.open_tokens > free * _START
+        if crowded and view.open_tokens > most:
+            fold = _leaf(view, free, most, keep, cap)
+            reason = f"{view.open_tokens:,} tokens in no digest are more than {most:,}"
         if fold is None and (parts := _full(view.digests, share, fan)):
             fold = _merged(parts, cap)
             reason = f"{len(parts)} digests are ready to become one"
         return Plan(
-            recent_from=view.first_open, digests=shown, folds=(fold,) if fold else (), reason=reason
+            recent_from=view.first_open,
+            digests=shown,
+            folds=(fold,) if fold else (),
+            limit_tokens=budget.limit,
+            open_max=most + int(free * _SLACK),
+            reason=reason,
         )
 
     parameters = {
@@ -62,12 +81,21 @@ def layered(
         "fan": fan,
         "digest_tokens": digest_tokens,
     }
-    return Strategy("layered", plan, parameters)
+    return Strategy("layered", plan, parameters, waits=False, opens=True)
 
 
-def _leaf(view: View, keep_tokens: int, cap: int) -> Fold | None:
-    """Fold the older part of the tail into a digest of its own."""
-    end = fold_end(view, keep_from(view, keep_tokens), view.fold_tokens)
+def _leaf(view: View, free: int, tail: int, keep: float, cap: int) -> Fold | None:
+    """Fold the older part of the tail into a digest of its own.
+
+    Usually it has the same size, whether it is created now or some messages later. A long backlog
+    takes fewer digests; what could be shown word for word is digested in parts, so that a part of
+    it can be shown.
+    """
+    size = int(tail * (1 - keep))
+    if view.open_tokens > tail * _BACKLOG:
+        size = max(size, view.open_tokens - free, int(free * _PART))
+    newest = keep_from(view, int(tail * keep))
+    end = fold_end(view, newest, min(size, view.fold_tokens))
     if end < 0:
         return None
     covered = sum(unit.tokens for unit in view.open_units() if unit.last_seq <= end)

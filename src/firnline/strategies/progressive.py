@@ -35,7 +35,12 @@ def progressive(
     def plan(view: View, budget: Budget) -> Plan:
         threshold = min(threshold_tokens, budget.limit)
         shown = tuple(digest.version for digest in view.digests)
-        calm = Plan(recent_from=view.first_open, digests=shown, data_tokens=data_tokens)
+        calm = Plan(
+            recent_from=view.first_open,
+            digests=shown,
+            data_tokens=data_tokens,
+            limit_tokens=threshold,
+        )
         total = view.total(data_tokens)
         if total <= threshold:
             return calm

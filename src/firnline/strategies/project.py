@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from firnline.context.budget import Budget
 from firnline.context.plan import Fold, Plan, Strategy, View, data_room, fold_end, keep_from
 from firnline.errors import InputError
@@ -38,11 +40,12 @@ def project(
         keep = min(keep_tokens, threshold * keep_tokens // threshold_tokens)
         total = view.total(data_room(budget))
         spent = total - view.open_tokens - view.digest_tokens + summary_tokens
-        end = -1
-        if total > threshold:
-            end = fold_end(view, keep_from(view, keep - min(spent, keep // 2)))
+        newest = keep_from(view, keep - min(spent, keep // 2))
+        end = fold_end(view, newest) if total > threshold else -1
+        calm = Plan(recent_from=view.first_open, digests=shown, limit_tokens=threshold)
+        calm = replace(calm, open_max=max(threshold - spent, 0))
         if end < 0:
-            return Plan(recent_from=view.first_open, digests=shown)
+            return calm
         fold = Fold(
             first_seq=0,
             last_seq=end,
@@ -51,12 +54,7 @@ def project(
             words=(200, 1_000),
             tokens_max=min(summary_tokens, threshold // 4),
         )
-        return Plan(
-            recent_from=view.first_open,
-            digests=shown,
-            folds=(fold,),
-            reason=f"{total:,} tokens are more than {threshold:,}",
-        )
+        return replace(calm, folds=(fold,), reason=f"{total:,} tokens are more than {threshold:,}")
 
     parameters = {
         "threshold_tokens": threshold_tokens,
@@ -66,4 +64,4 @@ def project(
         "last_tokens": last_tokens,
         "summary_tokens": summary_tokens,
     }
-    return Strategy("project", plan, parameters)
+    return Strategy("project", plan, parameters, opens=not lean)

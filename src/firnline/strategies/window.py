@@ -29,8 +29,10 @@ def window(
 
     def plan(view: View, budget: Budget) -> Plan:
         shown = tuple(digest.version for digest in view.digests)
-        calm = Plan(recent_from=view.first_open, digests=shown, heading=prefix)
         threshold = min(int(budget.window_tokens * trigger), budget.limit)
+        calm = Plan(
+            recent_from=view.first_open, digests=shown, heading=prefix, limit_tokens=threshold
+        )
         total = view.total(data_room(budget))
         end = -1
         if total > threshold:

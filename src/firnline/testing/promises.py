@@ -62,6 +62,25 @@ PROMISES: Final = (
         "wire.",
     ),
     Promise(
+        "verbatim-first",
+        "A message that fits is shown word for word, once; a digest stands only for what does not "
+        "fit, and digests are opened while there is room. A context is never larger than the plain "
+        "history, and at most a tenth of its budget is free while anything is left to show.",
+        "A summary of what would have fit is a loss that nothing asked for.",
+    ),
+    Promise(
+        "recall-earned",
+        "What is recalled has earned its place: recall ends where the chance to help ends, not "
+        "where its allowance ends, and a strategy's own limit holds with a question, too.",
+        "A model that reads twenty messages to find one finds the wrong one.",
+    ),
+    Promise(
+        "no-wait",
+        "A context waits for no digest by default; it shows the best there is, and digests are "
+        "created in the background.",
+        "A user waits for an answer, not for a summary of last week.",
+    ),
+    Promise(
         "whole-if-unknown",
         "If a model's window is unknown, nothing is cut: the history passes through whole, and a "
         "warning names the setting.",

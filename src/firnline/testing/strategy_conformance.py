@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from firnline.context.budget import Budget
 from firnline.context.context import Context
 from firnline.context.plan import Fold, Strategy, View, check, covering, is_question, units
+from firnline.context.render import recalled_line
 from firnline.errors import BudgetError
 from firnline.log.entry import Digest, Entry
 from firnline.log.message import Message
@@ -185,8 +186,13 @@ def prove_context(context: Context, entries: Sequence[Entry], *, past: bool = Fa
         present = {entry.seq for entry in unit.entries} & in_any_form
         assert not present or len(present) == len(unit.entries), "a unit is incomplete"
     texts = {message.get("content") for message in sent}
+    quotes = "\n".join(text for text in texts if isinstance(text, str))
     for seq in shown:
-        assert entries[seq].message.to_openai().get("content") in texts, "not verbatim"
+        whole = entries[seq].message.to_openai().get("content") in texts
+        assert whole or recalled_line(entries[seq]) in quotes, "not verbatim"
+    times = [entry.seq for section in context.sections for entry in section.entries]
+    assert len(times) == len(set(times)), "an entry is shown twice"
+    assert context.tokens <= context.whole_tokens, "larger than the whole conversation"
 
 
 def _leading_system(entries: Sequence[Entry]) -> list[Entry]:

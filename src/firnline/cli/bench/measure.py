@@ -235,18 +235,22 @@ def _budget_result(question: BenchQuestion, retrieved: _Retrieved, seconds: floa
 def entries_in(context: Context, turns: Sequence[PackedTurn]) -> frozenset[int]:
     """The entries that are in a context in full.
 
-    An entry is a message, or it is quoted with its number among the recalled ones. A text without
-    its number does not count: it may be another "Yes!".
+    An entry is a message, or it is quoted with its number. A text without its number does not
+    count: it may be another "Yes!".
     """
     own = {
         piece.entry.seq
         for piece in context.pieces
         if piece.entry and piece.whole and turns[piece.entry.seq].text == piece.message.text
     }
-    recalled = "\n".join(piece.message.text for piece in context["recalled"].pieces)
     quoted = {
-        seq
-        for seq in (hit.seq for hit in context.hits)
-        if re.search(rf"\b{seq}\b[^\n]*?{re.escape(turns[seq].text)}", recalled)
+        entry.seq
+        for piece in context.pieces
+        for entry in piece.quoted
+        if _is_quoted(entry.seq, turns[entry.seq].text, piece.message.text)
     }
     return frozenset(own | quoted)
+
+
+def _is_quoted(seq: int, text: str, quotes: str) -> bool:
+    return re.search(rf"\b{seq}\b[^\n]*?{re.escape(text)}", quotes) is not None

@@ -14,8 +14,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from firnline.context.context import Context, Piece, Section
-from firnline.context.render import render_hits
+from firnline.context.context import QUOTES, Context, Piece, Section
+from firnline.context.render import render_recalled
 from firnline.log.entry import Digest, Entry, Head, Hit
 from firnline.log.message import Message, Part, ToolCall
 from firnline.log.tokens import TokenCounter
@@ -86,17 +86,22 @@ def _own_hit(hit: Hit, question: int) -> Hit:
 
 
 def recall_own(context: Context, question: int, count: TokenCounter) -> Context:
-    """The context without recalled entries that are not the request's own."""
+    """The context without quoted entries that are not the request's own."""
     hits = tuple(_own_hit(hit, question) for hit in context.hits if _is_own(hit.entry, question))
-    if len(hits) == len(context.hits):
-        return context
-    message = render_hits(hits)
-    pieces = (Piece(message, int(count.message(message))),) if hits else ()
+    outdated = {hit.seq: hit.superseded_by for hit in hits if hit.superseded_by is not None}
+
+    def own(piece: Piece) -> Piece | None:
+        quoted = [entry for entry in piece.quoted if _is_own(entry, question)]
+        message = render_recalled(quoted, outdated)
+        return Piece(message, int(count.message(message)), quoted=tuple(quoted)) if quoted else None
+
     sections = (
-        replace(each, pieces=pieces) if each.name == "recalled" else each
+        replace(each, pieces=tuple(filter(None, map(own, each.pieces))))
+        if each.name in QUOTES
+        else each
         for each in context.sections
     )
-    return replace(context, sections=tuple(sections), hits=hits)
+    return replace(context, sections=tuple(s for s in sections if s.pieces), hits=hits)
 
 
 def own_messages(

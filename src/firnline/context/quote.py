@@ -1,0 +1,125 @@
+"""Entries quoted in one message: how much room they get, which ones fit, and the section. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from firnline.context.context import Section, SectionName
+from firnline.context.render import Sizes, render_recalled
+from firnline.log import limits
+from firnline.log.entry import Entry
+
+_SHARE: Final = 0.87
+"""The most that quotes get of a budget if the log is long, as measured: `docs/bench.md`."""
+_TOKENS: Final = 24_000
+"""More quotes than this cost more than they bring; a larger budget shows more of the newest."""
+_LARGE_SHARE: Final = 0.25
+_OVERFLOW: Final = 2
+"""The part of a log that does not fit is chosen from twice as much."""
+_STEPS: Final = 8
+_LEAST: Final = 600
+_LEAST_SHARE: Final = 0.25
+_LINE_TOKENS: Final = 6
+"""A line's number and speaker, beyond what frames a message."""
+_DAY_TOKENS: Final = 10
+_PASSES: Final = 3
+"""Sizes of lines are estimates on the high side; what that leaves free is used by the next pass."""
+
+
+# -- room ---------------------------------------------------------------------------------------
+
+
+def share(free: int, log_tokens: int, stated: int | None) -> int:
+    """The share of `free` that quotes get; `stated` if the caller wants a number.
+
+    The rest is for what comes before them in the prompt. So it depends on sizes and not on the
+    question, and changes in steps.
+    """
+    if stated is not None:
+        return min(stated, int(free * _SHARE))
+    overflow = _stepped(max(log_tokens - free, 0), free) * _OVERFLOW
+    least = min(_LEAST, int(free * _LEAST_SHARE))
+    return max(min(overflow, most_quotes(free)), least)
+
+
+def most_quotes(free: int) -> int:
+    """The most tokens of `free` that quotes get, however long the log is."""
+    return min(int(free * _SHARE), max(_TOKENS, int(free * _LARGE_SHARE)))
+
+
+def next_to(newest: int, room: int, free: int) -> int:
+    """What remains of `room` for quotes: the `newest` messages have up to half of `free`."""
+    return min(room, free - min(_stepped(newest, free), free // 2))
+
+
+def _stepped(tokens: int, free: int) -> int:
+    """As many steps as `tokens` need, so that what comes before is the same in most turns."""
+    step = max(free // _STEPS, 1)
+    return -(-tokens // step) * step
+
+
+# -- which ones fit -------------------------------------------------------------------------------
+
+
+def fitting(
+    entries: Iterable[Entry], room: int, sizes: Sizes, outdated: Mapping[int, int]
+) -> list[Entry]:
+    """The first of the entries that fit as quotes, each once; those that do not fit are skipped.
+
+    `outdated` maps entries to the newer ones that outdate them.
+    """
+    waiting = list({entry.seq: entry for entry in entries}.values())
+    chosen: list[Entry] = []
+    used = sizes.of(render_recalled([]))
+    for _ in range(_PASSES):
+        added = _within(waiting, chosen, room - used, sizes)
+        if not added:
+            break
+        chosen = _exactly([*chosen, *added][: limits.ECHO_ENTRIES_MAX], room, sizes, outdated)
+        used = sizes.of(render_recalled(chosen, outdated))
+        seen = {entry.seq for entry in chosen}
+        waiting = [entry for entry in waiting if entry.seq not in seen]
+    return chosen
+
+
+def _within(
+    entries: Sequence[Entry], chosen: Sequence[Entry], room: int, sizes: Sizes
+) -> list[Entry]:
+    """The first of the entries that certainly fit next to those chosen."""
+    days = {entry.message.created_at.date() for entry in chosen if entry.message.created_at}
+    added: list[Entry] = []
+    for entry in entries:
+        at = entry.message.created_at
+        day = _DAY_TOKENS if at and at.date() not in days else 0
+        # Its tokens are known; the text alone has fewer if it has images or calls.
+        size = sizes.entry(entry) + _LINE_TOKENS + day
+        if size <= room:
+            added.append(entry)
+            room -= size
+            days |= {at.date()} if at else set()
+    return added
+
+
+def _exactly(
+    entries: list[Entry], room: int, sizes: Sizes, outdated: Mapping[int, int]
+) -> list[Entry]:
+    """The entries without the last ones, until the quotes are at most `room`."""
+    while entries and (over := sizes.of(render_recalled(entries, outdated)) - room) > 0:
+        while entries and over > 0:
+            over -= sizes.entry(entries.pop())
+    return entries
+
+
+# -- the section ----------------------------------------------------------------------------------
+
+
+def section(
+    name: SectionName, entries: Sequence[Entry], sizes: Sizes, outdated: Mapping[int, int]
+) -> Section:
+    """The section with these entries as one message marked as data."""
+    if not entries:
+        return Section(name)
+    quoted = tuple(sorted(entries, key=lambda entry: entry.seq))
+    piece = sizes.piece(render_recalled(quoted, outdated))
+    return Section(name, (piece._replace(quoted=quoted),))
