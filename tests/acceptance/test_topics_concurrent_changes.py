@@ -5,8 +5,13 @@ import asyncio
 import pytest
 
 from firnline.digest import offline_summarizer
+from firnline.engine.topic_assigner import TopicAssigner
+from firnline.log.message import utc_now
+from firnline.protocols import TopicAssignments
+from firnline.store import RamStore
+from firnline.testing.drafts import KEY, drafts
 from support.interleave import meanwhile
-from support.topic_chats import BUDGET, check_books, open_memory, talk
+from support.topic_chats import BUDGET, RULES, Subjects, about, check_books, open_memory, talk
 
 
 class Telling:
@@ -154,3 +159,28 @@ async def test_what_a_merge_made_outdated_is_not_rebuilt(memory, telling):
     await fold(memory)
     assert await memory.rebuild("c")
     await telling.check(memory)
+
+
+class TornStore(RamStore):
+    """Reads topics while another process saves newer ones, as a database without snapshots may."""
+
+    torn = 0
+
+    async def topics(self, key):
+        found = await super().topics(key)
+        if not self.torn or not found.topics:
+            return found
+        self.torn -= 1
+        return TopicAssignments(found.topics, found.next_seq - 2, found.revision - 1)
+
+
+@pytest.mark.requirement("C7")
+async def test_topics_that_change_while_they_are_read_are_read_again():
+    store = TornStore()
+    await store.open()
+    await store.append(KEY, drafts([about(0, 0), about(0, 1), about(1, 2), about(1, 3)]))
+    assigner = TopicAssigner(store, Subjects(), clock=utc_now, rules=RULES)
+    whole = await assigner.catch_up(KEY)
+    store.torn = 2
+    assert await assigner.catch_up(KEY) == whole
+    assert store.torn == 0

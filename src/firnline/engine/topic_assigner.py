@@ -37,6 +37,13 @@ _LEFT_LAST: Final = 3  # topics that were left last
 Change: TypeAlias = Callable[[Topic], Topic]
 
 
+def _check_whole(key: Key, known: TopicAssignments) -> None:
+    """Raise `ConflictError` if topics have entries that are not assigned: others are at work."""
+    newest = max((topic.last_seq for topic in known.topics.values()), default=-1)
+    if newest >= known.next_seq:
+        raise ConflictError(f"{key.conversation}: its topics were changed while they were read")
+
+
 class TopicAssigner:
     """Assigns the entries of any conversation to topics, and maintains the topics."""
 
@@ -70,6 +77,7 @@ class TopicAssigner:
             conflicts = conflicts if known.next_seq == reached else 0
             reached = known.next_seq
             try:
+                _check_whole(key, known)
                 await self._assign(key, known, page)
             except ConflictError:
                 conflicts += 1
