@@ -2,8 +2,11 @@
 
 import createFetch, { type Client as Routes } from "openapi-fetch";
 import type { components, paths } from "./schema.js";
+import { segment } from "./segment.js";
 
 export type { components, operations, paths } from "./schema.js";
+export { segment } from "./segment.js";
+export { withMemory, type MemoryOptions } from "./memory.js";
 
 type Schemas = components["schemas"];
 /** A message in the OpenAI chat format; unknown fields are kept. */
@@ -66,12 +69,6 @@ export class ProblemError extends Error {
   get retryable(): boolean {
     return this.problem.retryable;
   }
-}
-
-/** A name as one segment of a path: `~` is `~0`, `/` is `~1`, and `.` and `..` start with `~2`. */
-export function segment(name: string): string {
-  const written = name.replaceAll("~", "~0").replaceAll("/", "~1");
-  return encodeURIComponent(written === "." || written === ".." ? `~2${written.slice(1)}` : written);
 }
 
 export type Client = ReturnType<typeof createClient>;
