@@ -12,6 +12,7 @@ from firnline import Entry, Head, Message
 from firnline.engine.stats import measured
 from firnline.log.entry import ProjectEntry
 from firnline.log.tokens import counter
+from firnline.recall.passages import passage_at
 from firnline.recall.result import RecallPage, RecallWriter, format_runs, readable_text
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
@@ -50,6 +51,42 @@ def test_a_text_with_more_tokens_than_its_parts_stays_within_its_limit():
     text = writer.write(_page(_entries(["some words " * 8] * 20)))
     assert 0 < text.count('"id"') < 20
     assert more(text)[0] <= 500
+
+
+LONG = (
+    "The committee discussed the agenda of the quarter in some detail. " * 200
+    + "Then Maria said that the key of the boathouse hangs behind the clock. It has a red ribbon. "
+    + "Nothing else was decided on that day. " * 200
+)
+
+
+@pytest.mark.parametrize("limit", [300, 600, 2_000])
+def test_of_a_long_message_the_passage_is_shown_that_answers(limit):
+    count = counter()
+    (entry,) = _entries([LONG])
+    own = [ProjectEntry("c", replace(entry, tokens=count.text(LONG)))]
+    page = RecallPage(tool="t", entries=own, rest=lambda _: "", own="c", ranked=True)
+    writer = RecallWriter(UTC, limit, count)
+    text = writer.write(replace(page, question="Where is the boathouse key?"))
+    assert "the key of the boathouse hangs behind the clock. It has a red ribbon." in text
+    assert text.count("more of message 0 is left out here") == 2
+    assert limit // 2 < count.text(text) <= limit
+    for question in ("", "zebra crossing"):
+        plain = writer.write(replace(page, question=question))
+        assert "boathouse" not in plain
+        assert "the middle of message 0 is left out here" in plain
+
+
+@given(some.text(max_size=300), some.text(max_size=40))
+def test_any_text_has_a_place_or_none(text, question):
+    place = passage_at(text, question)
+    assert place is None or 0 <= place < len(text)
+
+
+def test_the_place_is_where_most_of_the_question_is_together():
+    text = "A boat. A key! The house is old. The boat has a key. The end."
+    assert text[passage_at(text, "the key of the boat") :].startswith("The boat has a key")
+    assert passage_at(text, "Who?") is None
 
 
 @pytest.mark.parametrize(

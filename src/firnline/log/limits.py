@@ -280,6 +280,8 @@ PASSAGE_CHARS: Final = 900
 """Characters embedded as one vector; a longer message has several."""
 PASSAGES_MAX: Final = 32
 """Vectors of one message; the middle of a longer one is found only by its words."""
+PASSAGE_PLACE_CHARS: Final = 64_000
+"""Characters of a message in which the passage is looked for that answers a question."""
 VECTOR_PAGE: Final = 10_000
 """Vectors read at once."""
 VECTORS_COPIED: Final = 1_000

@@ -1,14 +1,18 @@
-"""The texts of a message that are embedded: with the speaker's name, in passages if long. Pure."""
+"""The passages of a long message: those that are embedded, and the one that answers. Pure."""
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from firnline.embedding.token_embedder import TokenEmbedder
+from firnline.language.stems import stem
+from firnline.language.terms import index_terms
 from firnline.log import limits
 from firnline.log.message import Message
 from firnline.log.regex import regex
 from firnline.protocols import Embedder
+from firnline.recall.query import parse_question
 
 _END: Final = regex(r"(?<=[.!?。！？])\s+|\n+")  # noqa: RUF001 - full-width signs are meant
 _LAST: Final = limits.PASSAGES_MAX // 3
@@ -42,6 +46,29 @@ def _parts(text: str) -> list[str]:
             else:
                 parts[-1] = f"{parts[-1]} {piece}".strip()
     return [part for part in parts if part]
+
+
+def passage_at(text: str, question: str) -> int | None:
+    """Where the sentence of a long text starts that has most of a question's words.
+
+    The words of the sentence after it count half. None if there are none of them; a text is read up
+    to `limits.PASSAGE_PLACE_CHARS`.
+    """
+    weights = {term.stem: term.weight for term in parse_question(question).terms}
+    text = text[: limits.PASSAGE_PLACE_CHARS]
+    ends = [*(match.end() for match in _END.finditer(text)), len(text)]
+    starts = [0, *ends[:-1]]
+    found = [
+        frozenset(map(stem, index_terms(text[start:end]))) & weights.keys()
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    best, place = 0.0, None
+    for start, words, after in zip(starts, found, [*found[1:], frozenset()], strict=True):
+        score = math.fsum(weights[word] for word in words)
+        score += math.fsum(weights[word] for word in after - words) / 2
+        if score > best:
+            best, place = score, start
+    return place
 
 
 def model_key(embedder: Embedder, dimension: int) -> str:

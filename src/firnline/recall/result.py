@@ -16,11 +16,13 @@ from firnline.log.entry import Entry, ProjectEntry
 from firnline.log.fence import escape_json
 from firnline.log.message import Message, Part, encode_json
 from firnline.log.tokens import TokenCounter
+from firnline.recall.passages import passage_at
 from firnline.topics import TopicStats
 
 MARK: Final = "recalled"
 """The first field of every result, which distinguishes it from the results of other tools."""
 CUT_MARK: Final = "\n[... the middle of message {} is left out here, of about {:,} tokens ...]\n"
+AROUND_MARK: Final = "\n[... more of message {} is left out here, of about {:,} tokens ...]\n"
 
 _TOKEN_CHARS_MAX: Final = 128  # no token of either vocabulary is longer
 _TOKEN_CHARS: Final = 8  # more than a token of any text worth reading has
@@ -94,6 +96,8 @@ class RecallPage:
     facts: Mapping[str, Any] = field(default_factory=dict)
     ranked: bool = False
     backward: bool = False
+    question: str = ""
+    """The passage that answers it is shown of a message that is too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,8 @@ class RecallWriter:
     def write(self, page: RecallPage) -> str:
         """The page as JSON text: as many whole messages as fit, and how to get the rest.
 
-        Of a message that is larger than the limit, the beginning and the end are shown.
+        Of a message that is larger than the limit, the passage that answers the page's question is
+        shown, or the beginning and the end.
         """
         shown = self._fitting(page)
         text = self._text(page, shown)
@@ -151,7 +156,7 @@ class RecallWriter:
         whole = self.tokens_max - self.count.text(self._text(replace(page, entries=()), {})) - spare
         room, shown = whole, dict[EntryId, Row]()
         for found in page.entries:
-            row = self._row(found, page.own, whole, alone=len(page.entries) == 1)
+            row = self._row(found, page, whole, alone=len(page.entries) == 1)
             size = self._size(row)
             if size <= room:
                 shown[row["id"]] = row
@@ -160,15 +165,19 @@ class RecallWriter:
                 break
         return shown
 
-    def _row(self, found: ProjectEntry, own: str, room: int, *, alone: bool) -> Row:
+    def _row(self, found: ProjectEntry, page: RecallPage, room: int, *, alone: bool) -> Row:
         """The entry as a row; one that can never fit is shortened, to half if there are more."""
-        row, text = self._head(found, own), readable_text(found.entry.message)
+        row, text = self._head(found, page.own), readable_text(found.entry.message)
         if len(text) <= room * _TOKEN_CHARS_MAX:
             row["text"] = text
             if self._size(row) <= room:
                 return row
             del row["text"]
-        return self._shortened(row, found.entry, text, room if alone else room // 2)
+        room = room if alone else room // 2
+        place = passage_at(text, page.question) if page.question else None
+        if place is None:
+            return self._shortened(row, found.entry, text, room)
+        return self._around(row, found.entry, text, place, room)
 
     def _head(self, found: ProjectEntry, own: str) -> Row:
         message = found.entry.message
@@ -180,16 +189,37 @@ class RecallWriter:
         return row
 
     def _shortened(self, head: Row, entry: Entry, text: str, room: int) -> Row:
-        """The longest beginning and end that fit, by binary search."""
+        """The longest beginning and end that fit."""
         cut = CUT_MARK.format(head["id"], entry.tokens)
-        low, high = 0, min(len(text), room * _TOKEN_CHARS)
-        row = {**head, "shortened": True, "text": cut}
+
+        def shorter(chars: int) -> str:
+            tail = chars // 3
+            return f"{prose.beginning(text, chars - tail)}{cut}{prose.ending(text, tail)}"
+
+        return self._longest({**head, "shortened": True, "text": cut}, shorter, len(text), room)
+
+    def _around(self, head: Row, entry: Entry, text: str, place: int, room: int) -> Row:
+        """As much as fits around a place, most of it after the place."""
+        cut = AROUND_MARK.format(head["id"], entry.tokens)
+        earlier, later = text[:place], text[place:]
+
+        def shorter(chars: int) -> str:
+            back = min(max(chars - len(later), chars // 4), len(earlier))
+            before, after = prose.ending(earlier, back), prose.beginning(later, chars - back)
+            first = "" if len(before) == len(earlier) else cut
+            last = "" if len(after) == len(later) else cut
+            return f"{first}{before}{after}{last}"
+
+        return self._longest({**head, "shortened": True, "text": cut}, shorter, len(text), room)
+
+    def _longest(self, row: Row, shorter: Callable[[int], str], most: int, room: int) -> Row:
+        """The row with the most characters of its text that fit, by binary search."""
+        low, high = 0, min(most, room * _TOKEN_CHARS)
         while low < high:
             chars = (low + high + 1) // 2
-            tail = chars // 3
-            shorter = f"{prose.beginning(text, chars - tail)}{cut}{prose.ending(text, tail)}"
-            if self._size({**row, "text": shorter}) <= room:
-                low, row = chars, {**row, "text": shorter}
+            longer = {**row, "text": shorter(chars)}
+            if self._size(longer) <= room:
+                low, row = chars, longer
             else:
                 high = chars - 1
         return row

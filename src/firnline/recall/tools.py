@@ -238,6 +238,7 @@ class _RecallTools(NamedTuple):
             facts={"outdated_by": newer} if newer else {},
             note="" if hits else "No message has these words; try others, or a date.",
             ranked=True,
+            question=query,
         )
         return await self._write(page)
 
