@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -185,7 +185,7 @@ class EntryFinder:
         hits = await put_current_first(self._store, tenant, question, parsed, hits, scope)
         if tokens is not None:
             packing = partial(pack, hits, lambda hit: size(hit.entry), tokens)
-            hits = await run_by_size(_TOKEN_CHARS * sum(hit.entry.tokens for hit in hits), packing)
+            hits = await run_by_size(_chars(hit.entry for hit in hits), packing)
         missing = await self._missing_vectors(tenant, question, vector, scope, shown_from)
         hits = hits[:limit]
         return Hits(hits, missing, count_earned([hit.chance for hit in hits]))
@@ -345,8 +345,8 @@ class EntryFinder:
         wanted = sorted({seq + step for seq in found.seqs for step in steps})
         pool = {entry.seq: entry for entry in live(await self._store.at(key, wanted))}
         arguments = (asked.parsed, pool, found.near, floor)
-        many = len(pool) > limits.RECALL_INLINE
-        known = await asyncio.to_thread(features, *arguments) if many else features(*arguments)
+        most = limits.LOOP_CHARS_MAX if len(pool) <= limits.RECALL_INLINE else 0
+        known = await run_by_size(_chars(pool.values()), partial(features, *arguments), most)
         ranked = order(known, pool, found.words)
         best = [item.seq for item in ranked[: limits.RECALL_COMPARED]]
         if tokens := await self._compared(key, asked, pool, best):
@@ -430,6 +430,11 @@ async def scope_conversations(store: Store, tenant: str, scope: Scope) -> list[s
     ):
         names += [head.conversation for head in page]
     return names
+
+
+def _chars(entries: Iterable[Entry]) -> int:
+    """About how many characters entries have."""
+    return _TOKEN_CHARS * sum(entry.tokens for entry in entries)
 
 
 def _breadth(limit: int | None, tokens: int | None) -> tuple[int, int]:

@@ -89,7 +89,8 @@ async def put_current_first(
             if answers:
                 seq = max(one.seq for one in answers)
                 found = _with_answer(found, Hit(name, pool[seq], 0.0), {a.seq for a in answers})
-        found = order_hits(found, name, pool, _outdated_entries(question, parsed, pool, by))
+        outdated = await asyncio.to_thread(_outdated_entries, question, parsed, pool, by)
+        found = order_hits(found, name, pool, outdated)
     return found
 
 
