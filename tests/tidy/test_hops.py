@@ -32,7 +32,7 @@ BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     # A store scores what it finds as every other store does, and reads what is small.
     "context": (20, 44, 22, 76),
     # Found messages are read for statements that newer ones outdate.
-    "recall": (10, 15, 13, 38),
+    "recall": (10, 15, 13, 39),
     # The server limits its connections itself and looks at who is at their other end;
     # anonymous requests are kept apart.
     "chat": (17, 43, 24, 71),
