@@ -20,7 +20,7 @@ from torture_kit import TORTURE, soon
 from firnline import Memory, Message, count_tokens
 from firnline.log.entry import Key, Scope
 
-QUERIES = 1_000_000 if TORTURE else 20_000
+QUERIES = 1_000_000 if TORTURE else 10_000
 SHARES = {"sqlite": 0.1, "memory": 0.86}  # in proportion to their speed
 SERVER_SHARE = 0.02
 PROCESSES = max(os.cpu_count() or 1, 2) if TORTURE else 1
