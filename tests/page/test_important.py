@@ -39,26 +39,26 @@ def test_every_item_has_its_words_and_its_place(site, page, shot):
 
 def test_a_value_is_edited_and_the_old_one_is_history(site, page, shot):
     panel = site.panel(page, "important")
-    panel.get_by_role("button", name="Edit e-mail: preferred").click()
+    panel.get_by_role("button", name="Edit e-mail: prefer").click()
     panel.get_by_label("New value of e-mail").fill("only on weekdays")
     panel.get_by_role("button", name="Save").click()
     older = panel.get_by_role("list", name="Earlier values of e-mail")
-    expect(older).to_contain_text("preferred")
+    expect(older).to_contain_text("prefer")
     expect(older).to_contain_text("replaced by the application")
     assert important(site)["user_preferences"] == {"e-mail": "only on weekdays"}
     shot(page, "important-edited", unfold_panel)
     older.get_by_role("button", name="Restore").click()
     expect(older).to_contain_text("only on weekdays")
-    assert important(site)["user_preferences"] == {"e-mail": "preferred"}
+    assert important(site)["user_preferences"] == {"e-mail": "prefer"}
 
 
 def test_enter_saves_what_was_typed(site, page):
     panel = site.panel(page, "important")
-    panel.get_by_role("button", name="Edit e-mail: preferred").click()
+    panel.get_by_role("button", name="Edit e-mail: prefer").click()
     panel.get_by_label("New value of e-mail").press("Enter")  # nothing to save yet
     panel.get_by_label("New value of e-mail").fill("only on weekdays")
     panel.get_by_label("New value of e-mail").press("Enter")
-    expect(panel.get_by_role("list", name="Earlier values of e-mail")).to_contain_text("preferred")
+    expect(panel.get_by_role("list", name="Earlier values of e-mail")).to_contain_text("prefer")
     assert important(site)["user_preferences"] == {"e-mail": "only on weekdays"}
     panel.get_by_text("Add an item").click()
     panel.get_by_role("textbox", name="Name", exact=True).fill("plan")
@@ -114,7 +114,7 @@ def test_a_named_value_is_retracted_and_restored(site, page):
     assert important(site)["user_preferences"] == {"e-mail": "no longer holds"}
     panel.get_by_role("button", name="Restore: e-mail: preferred").click()
     expect(panel.locator(".item.retracted")).to_have_count(0)
-    assert important(site)["user_preferences"] == {"e-mail": "preferred"}
+    assert important(site)["user_preferences"] == {"e-mail": "prefer"}
 
 
 def test_an_item_of_a_list_is_edited_in_one_step(site, page):

@@ -4,18 +4,21 @@
 
 import random
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firnline import Message
+from firnline.cli.bench import facts
 from firnline.digest import extractive, offline_summarizer
 from firnline.language import prose
 from firnline.log.tokens import counter
 from firnline.protocols import Brief
 from support.entries import chat, chats, entry, texts
 
+CHATS = Path(__file__).parents[1] / "support" / "fact_chats.json"
 COUNT = counter("gpt-4o-mini").text
 A5 = [(100, 150), (200, 250), (300, 350), (400, 450), (500, 750)]
 OPENERS = ["We should look at", "I think about", "Nobody knows", "Remember", "The team likes"]
@@ -332,3 +335,76 @@ def test_a_colon_announces_only_what_stood_next_to_it():
 def test_ends_are_all_those_that_a_plain_search_finds(text):
     found = [match.span() for match in prose._sentence_ends(text)]
     assert found == [match.span() for match in prose._END.finditer(text)]
+
+
+# -- a summary that reads like one ----------------------------------------------------------------
+
+
+def _unasked(entries, text: str) -> list[str]:
+    """The lines that begin with an answer whose question is missing."""
+    missing = []
+    for line in text.splitlines():
+        if not line.startswith("Assistant: "):
+            continue
+        said = line.removeprefix("Assistant: ").removeprefix("(supposed) ")
+        first = prose.sentences(said)[0].removesuffix(prose.ELLIPSIS)
+        at = next(i for i, one in enumerate(entries) if first in " ".join(one.message.text.split()))
+        asked = [one for one in entries[:at] if one.message.role == "user"][-1:]
+        questions = [
+            one
+            for e in asked
+            for one in prose.sentences(e.message.text)
+            if one.endswith(("?", "？"))
+        ]
+        if questions and " ".join(questions[-1].split()[:6]) not in text:
+            missing.append(line)
+    return missing
+
+
+@pytest.mark.requirement("A4")
+@pytest.mark.parametrize("most", [40, 80, 150])
+def test_no_line_begins_with_an_answer_whose_question_is_missing(most):
+    for labelled in facts.load(CHATS):
+        brief = Brief(entries=labelled.entries, words_min=most * 2 // 3, words_max=most)
+        assert _unasked(labelled.entries, extractive.summarize(brief)) == [], labelled.name
+
+
+def test_an_answer_comes_with_its_question():
+    entries = chat(
+        "We are four people from Porto, and we need a room from Monday to Thursday in May.",
+        "Which room do you want?",
+        "The blue one.",
+        "How many nights shall I book for the four of you in the blue room?",
+    )
+    text = extractive.summarize(Brief(entries=entries, words_max=34))
+    if "The blue one." in text:
+        assert "Which room do you want?" in text
+    asked = (
+        entry(0, Message.user("Can dogs eat chocolate or grapes at all?")),
+        entry(1, Message.assistant("Never: theobromine and tartaric acid poison them.")),
+    )
+    text = extractive.summarize(Brief(entries=asked, words_min=16, words_max=17))
+    assert text.splitlines() == [
+        "User: Can dogs eat chocolate or grapes at all?",
+        "Assistant: Never: theobromine and tartaric acid poison them.",
+    ]
+    text = extractive.summarize(Brief(entries=asked, words_max=9))
+    assert text.startswith("User: Can dogs")
+
+
+def test_a_long_question_is_cut_only_if_there_is_more_to_say():
+    long = f"Could you {' and '.join(f'read page {n}' for n in range(40))}?"
+    entries = (entry(0, Message.user(long)), entry(1, Message.assistant("All pages are read.")))
+    text = extractive.summarize(Brief(entries=entries, words_min=60, words_max=70))
+    assert 60 <= len(text.split()) <= 70
+
+
+def test_what_is_only_supposed_is_marked_until_it_ends():
+    said = "Imagine we had 900 users in Oslo. The bill doubles to 800 euros. But today we have 12."
+    text = extractive.summarize(Brief(entries=chat(said), words_min=18, words_max=60))
+    assert text == (
+        "User: (supposed) Imagine we had 900 users in Oslo. (supposed) The bill doubles to 800"
+        " euros. But today we have 12."
+    )
+    again = extractive.summarize(Brief(entries=(), earlier=(text,), words_min=20, words_max=60))
+    assert again == text

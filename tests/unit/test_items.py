@@ -241,7 +241,7 @@ BOTH = {
     "name (Anna)": "Anna",
     "peanuts (Anna)": "allergic",
     "name (Bob)": "Bob",
-    "tea (Bob)": "preferred",
+    "tea (Bob)": "prefer",
 }
 
 
@@ -258,7 +258,7 @@ def test_speakers_are_distinguished_across_digests():
 
 def test_speakers_of_a_group_are_named_even_if_only_one_has_preferences():
     found = merge((), _said(("I prefer tea.", "Anna"), ("Good morning.", "Bob")))
-    assert _preferences(*from_json(to_json(found))) == {"tea (Anna)": "preferred"}
+    assert _preferences(*from_json(to_json(found))) == {"tea (Anna)": "prefer"}
 
 
 def test_a_single_speaker_needs_no_name():

@@ -1,4 +1,7 @@
-"""The command bench: measures how much evidence the memory returns within N tokens."""
+"""The command bench: measures how much evidence the memory returns within N tokens.
+
+`bench facts` measures what the rules extract of conversations that are labelled by hand.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from firnline.cli.arguments import Command
-from firnline.cli.bench import plot, report
+from firnline.cli.bench import facts, plot, report
 from firnline.cli.bench.cases import BenchCase
 from firnline.cli.bench.datasets import FORMATS, load
 from firnline.cli.bench.measure import AskMode, BenchRun, measure
@@ -26,6 +29,7 @@ from firnline.protocols import Embedder
 from firnline.store.files import atomic_write, local_path
 from firnline.store.scratch import ScratchFolder
 
+_FACTS: Final = "facts"
 _TOKENS: Final = "500,1000,2000,4000"
 _WAYS: Final[dict[str, tuple[AskMode, ...]]] = {
     "recall": ("recall",),
@@ -35,6 +39,10 @@ _WAYS: Final[dict[str, tuple[AskMode, ...]]] = {
 
 
 def _bench(options: argparse.Namespace) -> None:
+    if options.format == _FACTS:
+        scores = [facts.score(chat) for chat in facts.load(options.file)]
+        print(plain(f"{facts.table(scores)}\n\n{facts.details(scores)}"))
+        return
     tokens = _budgets(options.tokens)
     for path in filter(None, (options.json, options.plot)):
         if not local_path(path).parent.is_dir():  # fail now, not after an hour of work
@@ -123,9 +131,11 @@ def _about(options: argparse.Namespace, embedder: str) -> dict[str, Any]:
 
 def add(command: Command) -> None:
     """Add this command to the parser."""
-    text = "Benchmark recall on a public question set: evidence found within N tokens."
+    text = (
+        "Benchmark recall on a question set, or the extraction of facts on labelled conversations."
+    )
     bench = command("bench", _bench, text, store=False)
-    bench.add_argument("format", choices=FORMATS, help="the format of the file")
+    bench.add_argument("format", choices=(*FORMATS, _FACTS), help="the format of the file")
     bench.add_argument(
         "file",
         type=Path,

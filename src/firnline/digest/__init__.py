@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from firnline.digest import claims, extractive, prompts, rules
+from firnline.digest.slots import statements
 from firnline.language.prose import Count, spans
 from firnline.log import limits
 from firnline.protocols import Brief, ChatModel, Completion, Extractor, Summarizer, Written
@@ -31,6 +32,7 @@ def clear_caches() -> None:
     """Clear the caches of analyzed texts."""
     claims.clear_caches()
     rules.cues.cache_clear()
+    statements.cache_clear()
 
 
 def offline_summarizer(count: Count) -> Summarizer:

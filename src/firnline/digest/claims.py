@@ -87,8 +87,11 @@ def _claim(kind: ClaimKind, text: str, span: numbers.Mention) -> TextClaim:
 
 def _mask(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """The text with the spans masked; all positions stay the same."""
+    places = list(spans)
+    if not places:
+        return text
     chars = list(text)
-    for start, end in spans:
+    for start, end in places:
         # Not spaces: the words before and after must not look like neighbors.
         chars[start:end] = "\N{REPLACEMENT CHARACTER}" * (end - start)
     return "".join(chars)

@@ -4,10 +4,13 @@ Every word gets a weight, by how often and how widely it is used. Sentences are 
 the one whose new words weigh most for its length comes first, so that nothing is repeated. Names,
 numbers, decisions and preferences count more; code and tool output less.
 
+A sentence that answers comes with the question or request that it answers, so that every answer
+follows its question. Suppositions are marked.
+
 Lengths are in words between spaces; in Chinese and Japanese two characters count as one word.
 """
 
-# ruff: noqa: RUF001 - other scripts and their marks are meant
+# ruff: noqa: RUF001 - other scripts are meant, and patterns stay on one line
 
 from __future__ import annotations
 
@@ -16,12 +19,13 @@ import math
 import re
 from bisect import bisect, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from firnline.context import marks
 from firnline.digest import rules
+from firnline.digest import speaker as statement
 from firnline.language.lexicon import COMMON
 from firnline.language.prose import (
     CJK,
@@ -53,18 +57,35 @@ _HARD: Final = regex(r"[A-ZÀ-ÞА-Я0-9][\w.,:/-]*")
 _POINTED: Final = (".", "!", "?", "…", ":", ";", ",", "。", "！", "？", "”", '"', ")", "|")
 _CODE_WORDS: Final = 12
 _TOOL_WORDS: Final = 30
-_ROLE_WEIGHTS: Final = {"User": 1.25, "Assistant": 1.0, "Tool": 0.5, "System": 0.7, "": 1.6}
+_ROLE_WEIGHTS: Final = {"User": 1.25, "Assistant": 0.75, "Tool": 0.5, "System": 0.7, "": 1.6}
+_NO_USERS: Final = ("Assistant", "Tool", "System")
+_ANSWER: Final = 1.4
+_WISH: Final = 1.3
+_LITTLE: Final = 0.6
+_ANSWER_SENTENCES: Final = 2
+_QUESTION_SHARE: Final = 6
+_QUESTION_WORDS: Final = 12
+SUPPOSED: Final = "(supposed)"
+"""The mark of what is said about a supposition."""
+_NEAR: Final = 6
+_ELLIPTIC_HALVES: Final = 10
+_QUESTION_ENDS: Final = ("?", "？", "؟")
 _ENOUGH: Final = 3
 _SHORTEST: Final = 4
 
 
 class _Sentence(NamedTuple):
-    """A candidate sentence: its speaker, its text, its half words and its weight."""
+    """A candidate sentence: its speaker, its text, its half words and its weight.
+
+    `place` is its number in the source, and `asked` that of the question it answers, or -1.
+    """
 
     speaker: str
     text: str
     halves: int
     weight: float
+    place: int = -1
+    asked: int = -1
 
 
 def summarize(brief: Brief, count: Count | None = None) -> str:
@@ -155,16 +176,83 @@ def _pool(texts: Sequence[tuple[str, str, bool]], least: int) -> list[_Sentence]
 def _sentences(
     texts: Sequence[tuple[str, str, bool]], *, short: bool, once: bool
 ) -> list[_Sentence]:
-    seen: set[str] = set()
-    found: list[_Sentence] = []
-    for speaker, text, earlier in texts:
-        for piece in _pieces(speaker, text, short=short):
-            key = fold_text(piece).rstrip(" .!?…")
-            if not once or (key and key not in seen):
-                seen.add(key)
-                weight = _base_weight(speaker, piece) * (1.5 if earlier else 1.0)
-                found.append(_Sentence(speaker, piece, half_words(piece), weight))
+    """The sentences of the source; without repetitions with `once`, but for questions asked."""
+    seen: dict[str, int] = {}
+    same: dict[int, int] = {}  # a question that was just asked, in the same words
+    found = []
+    pieces = [(who, list(_pieces(who, text, short=short)), old) for who, text, old in texts]
+    source = _linked(pieces)
+    needed = {asked for *_, asked in source}
+    for place, (speaker, piece, earlier, asked) in enumerate(source):
+        key = fold_text(piece).rstrip(" .!?…")
+        known = once and (not key or key in seen)
+        if known and place - seen.get(key, place) <= _NEAR:
+            same[place] = seen.get(key, place)
+        if known and (place not in needed or place in same):
+            continue
+        seen[key] = place
+        weight = 0.0 if known else _base_weight(speaker, piece) * (1.5 if earlier else 1.0)
+        weight *= _ANSWER if asked >= 0 and speaker == SPEAKERS["assistant"] else 1.0
+        answers = same.get(asked, asked)
+        found.append(_Sentence(speaker, piece, half_words(piece), weight, place, answers))
     return [sentence for sentence in found if sentence.halves]
+
+
+def _linked(texts: Sequence[tuple[str, list[str], bool]]) -> list[tuple[str, str, bool, int]]:
+    """All sentences: speaker, text, whether it is of an earlier summary, and what it answers."""
+    found: list[tuple[str, str, bool, int]] = []
+    asked, asker, before = -1, "", False
+    for speaker, pieces, earlier in texts:
+        if not pieces:
+            continue
+        if earlier != before:
+            asked, before = -1, earlier
+        answers = asked if speaker not in (asker, SPEAKERS["tool"]) else -1
+        first = len(found)
+        for number, piece in enumerate(_mark_supposed(pieces)):
+            # The assistant answers with all it says; a user answers, and goes on.
+            linked = speaker == SPEAKERS["assistant"] or (
+                number < _ANSWER_SENTENCES and _is_elliptic(piece)
+            )
+            found.append((speaker, piece, earlier, answers if linked else -1))
+        question = _question(pieces, whole=speaker != SPEAKERS["assistant"])
+        if question >= 0:
+            asked, asker = first + question, speaker
+        elif speaker not in (SPEAKERS["assistant"], SPEAKERS["tool"]):
+            asked = -1
+    return found
+
+
+def _question(pieces: Sequence[str], *, whole: bool) -> int:
+    """The number of the last question or request of a message, or -1.
+
+    The assistant's question counts only at the end of what it says.
+    """
+    for number in range(len(pieces) - 1, -1 if whole else len(pieces) - 2, -1):
+        cues = rules.cues(pieces[number])
+        if cues.question or (whole and _asks_for(pieces[number])):
+            return number
+    return -1
+
+
+def _is_elliptic(sentence: str) -> bool:
+    """Whether an answer says little without its question: "Yes, both", "At seven"."""
+    return half_words(sentence) <= _ELLIPTIC_HALVES or statement.is_reply(sentence)
+
+
+def _asks_for(sentence: str) -> bool:
+    return statement.is_request(sentence) or statement.is_order(sentence)
+
+
+def _mark_supposed(pieces: Sequence[str]) -> Iterator[str]:
+    """The sentences of a message; what is only supposed is marked."""
+    supposed = False
+    for piece in pieces:
+        ends = rules.cues(piece).decision or statement.ends_scene(piece)
+        supposed = statement.starts_scene(piece) or (supposed and not ends)
+        asks = piece.rstrip().endswith(_QUESTION_ENDS)
+        marked = supposed and not asks and not piece.startswith(SUPPOSED)
+        yield f"{SUPPOSED} {piece}" if marked else piece
 
 
 def _pieces(speaker: str, text: str, *, short: bool) -> Iterator[str]:
@@ -198,11 +286,15 @@ def _base_weight(speaker: str, text: str) -> float:
     weight *= 1.6 if cues.decision else 1.0
     weight *= 1.5 if cues.preference or cues.marked else 1.0
     weight *= 0.8 if cues.question else 1.0
+    weight *= _WISH if speaker not in _NO_USERS and _asks_for(text) else 1.0
+    little = statement.is_comment(text) or statement.is_said_by_others(text)
+    weight *= _LITTLE if little or statement.points_back(text) else 1.0
+    weight *= _LITTLE if text.startswith(SUPPOSED) else 1.0
     return weight * (1.0 + 0.15 * min(len(_HARD.findall(text)), 4))
 
 
 def _limit_pool(pool: list[_Sentence], least: int) -> list[_Sentence]:
-    """The heaviest sentences, in their order, to bound the work."""
+    """The heaviest sentences and the questions they answer, in their order, to bound the work."""
     if len(pool) <= limits.SENTENCES_MAX:
         return pool
     order = sorted(range(len(pool)), key=lambda i: (-pool[i].weight, i))
@@ -213,34 +305,70 @@ def _limit_pool(pool: list[_Sentence], least: int) -> list[_Sentence]:
             break
         kept.append(i)
         halves += pool[i].halves
-    return [pool[i] for i in sorted(kept)]
+    asked = {pool[i].asked for i in kept}
+    questions = (i for i, sentence in enumerate(pool) if sentence.place in asked)
+    return [pool[i] for i in sorted({*kept, *questions})]
 
 
 # -- the choice -------------------------------------------------------------------------------
 
 
 def _choose(pool: list[_Sentence], least: int, most: int, goal: int) -> dict[int, str]:
-    """The chosen sentences by their position, with their text: one may be cut to fit."""
+    """The chosen sentences by their position, with their text: some may be cut to fit.
+
+    An answer is chosen with its question.
+    """
+    places = {sentence.place: i for i, sentence in enumerate(pool)}
+    question_words = max(most // _QUESTION_SHARE, _QUESTION_WORDS)
     taken: list[int] = []
+    chosen: dict[int, str] = {}
     halves = 0
     left: list[int] = []
     for i in _rank_sentences(pool):
-        cost = pool[i].halves + _label_cost(pool, taken, i)
         if halves >= 2 * goal:
-            break
+            return chosen
+        texts = _with_question(pool, places, chosen, i, question_words)
+        cost = _cost(pool, taken, texts) - half_words(chosen.get(i, ""))
         if halves + cost > 2 * most:
             left.append(i)
             continue
-        insort(taken, i)
+        for place in texts.keys() - chosen.keys():
+            insort(taken, place)
+        chosen.update(texts)
         halves += cost
-    chosen = {i: pool[i].text for i in taken}
-    if halves < 2 * max(least, 1):
-        # All remaining sentences are too long: cut the best one.
-        for i in left:
-            room = most - (halves + _label_cost(pool, taken, i) + 1) // 2
-            if room > 0:
-                return {**chosen, i: cut_words(pool[i].text, room)}
+    # If all remaining sentences are too long, cut the best one.
+    for i in left if halves < 2 * max(least, 1) else ():
+        texts = _with_question(pool, places, chosen, i, question_words)
+        others = _cost(pool, taken, {**texts, i: ""}) - half_words(chosen.get(i, ""))
+        room = most - (halves + others + 1) // 2
+        if room > 0:
+            return {**chosen, **texts, i: cut_words(pool[i].text, room)}
     return chosen
+
+
+def _with_question(
+    pool: Sequence[_Sentence],
+    places: Mapping[int, int],
+    chosen: Mapping[int, str],
+    i: int,
+    words_max: int,
+) -> dict[int, str]:
+    """What of a sentence and its question is not chosen whole; a long question is cut."""
+    texts = {} if chosen.get(i) == pool[i].text else {i: pool[i].text}
+    asked = places.get(pool[i].asked)
+    if texts and asked is not None and asked not in chosen:
+        texts[asked] = cut_words(pool[asked].text, words_max)
+    return texts
+
+
+def _cost(pool: Sequence[_Sentence], taken: Sequence[int], texts: Mapping[int, str]) -> int:
+    """The half words that these sentences add, with their labels."""
+    total = 0
+    places = list(taken)
+    for i, text in texts.items():
+        total += half_words(text) + _label_cost(pool, places, i)
+        insort(places, i)
+    return total
 
 
 def _rank_sentences(pool: list[_Sentence]) -> Iterator[int]:

@@ -5,7 +5,7 @@ asked, quoted or about another person is skipped: a missed fact does less harm t
 one, which would replace the true one.
 """
 
-# ruff: noqa: RUF001 - other scripts and their marks are meant
+# ruff: noqa: RUF001, E501 - other scripts are meant, and patterns stay on one line
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from firnline.digest import speaker
+from firnline.digest.preferences_abroad import CUES, PATTERNS
 from firnline.language import prose
 from firnline.language.lexicon import BINDING_WORDS, NOT_A_THING, POINTING_AWAY, TIME_AND_DEGREE
 from firnline.log.regex import regex
@@ -21,6 +22,8 @@ from firnline.log.text import Json
 
 _PHRASE_WORDS_MAX: Final = 8
 _SPLIT_WORDS_MAX: Final = 4
+_NOUN_PAIR: Final = 3
+"""Words of "short commit messages", of which the last two belong together."""
 
 
 def any_of(*patterns: str) -> re.Pattern[str]:
@@ -35,57 +38,79 @@ LIST_SPLIT: Final = regex(
 """The separators of a list."""
 
 _END: Final = (
-    r"(?=[.,](?!\d)|[;!?)]|\s(?:and|but|because|since|so|when|for|in|with|over|than|instead|rather|to|please"
+    r"(?=[.,](?!\d)|[;!?)]|\s(?:and|but|because|since|so|when|while|whenever|over|than|instead|rather|to|please"
     r"|from now|as)\b|$)"
 )
+
 _THING: Final = rf"(?P<thing>(?:[^.,;!?\n]|[.,](?=\d)){{1,80}}?){_END}"
 _DONE: Final = r"[^.,;!?\n]{0,80}?(?=[.,;!?)]|\s(?:and|but|because|since|so|please|instead)\b|$)"
 """The rest of an action, with its objects."""
 _OVER: Final = r"(?:\s+(?:over|to|rather than|instead of|than)\s+(?P<over>[^.,;!?\n]{1,60}))?"
 
-_WOULD: Final = r"\bI(?:['’]d| would)?(?: really| strongly| generally| usually| always| much)*"
+_WOULD: Final = (
+    r"\b(?:I|we)(?:['’]d| would)?"
+    r"(?: really| strongly| generally| usually| always| much| both| all)*"
+)
 _PREFERS_DOING: Final = any_of(
-    rf"{_WOULD} prefer (?P<toward>to|not to) (?P<doing>[^.,;!?\n]{{1,80}})"
+    rf"{_WOULD} (?P<how>prefer (?P<toward>to|not to)) (?P<doing>[^.,;!?\n]{{1,80}})"
 )
 _PREFERS: Final = any_of(
-    rf"{_WOULD} prefer {_THING}{_OVER}",
-    rf"\bmy (?:strong )?preference is (?:for )?{_THING.replace('thing', 'thing2')}",
+    rf"{_WOULD} (?P<how>prefer) {_THING}{_OVER}",
+    rf"\bmy (?:strong )?(?P<how2>preference) is (?:for )?{_THING.replace('thing', 'thing2')}",
     # "Please use the new address" is about a single case.
-    r"\bplease (?:use|stick to|keep to) (?!(?:the|this|these|those|my|our)\b)"
+    r"\bplease (?P<how3>use|stick to|keep to) (?!(?:the|this|these|those|my|our)\b)"
     + _THING.replace("thing", "thing3"),
-    rf"\bplease always (?:use|stick to|keep to) {_THING.replace('thing', 'thing4')}",
-    r"\bich bevorzuge (?P<far5>[^.,;!?\n]{1,80})",
-    r"\bprefiero (?P<far6>[^.,;!?\n]{1,80})",
-    r"\bje préfère (?P<far7>[^.,;!?\n]{1,80})",
-    r"\bя предпочитаю (?P<far8>[^.,;!?\n]{1,80})",
-    r"我(?:更)?(?:喜欢|偏好)(?P<far9>[^。，！？\n]{1,40}?)(?=而不是|[。，！？\n]|$)",
+    rf"\b(?:please )?always (?P<how4>use|stick to|keep to) {_THING.replace('thing', 'thing4')}",
+)
+_KEEPS: Final = any_of(
+    r"\b(?P<how>keep) (?P<thing>(?:it(?! up\b| going| coming)|things(?! up\b)|(?:the|your|all|every)(?: [^\W\d_]{2,20}){1,2}|answers?|replies"
+    r"|responses?|messages?|sentences) [^.,;!?\n]{3,40})",
+    r"\b(?P<how2>write|answer|reply|respond) (?P<thing2>(?:in (?:the |an? )?(?=[^.,;!?\n]{0,20}(?:person|tone|style"
+    r"|voice|tense|case|words|bullets|points|sentences))|(?:brief|short|inform|form|conci|casual)\w*)[^.,;!?\n]{0,40})",
+    r"\b(?P<how3>don['’]t (?:use|write|call(?! me (?-i:[A-Z]))|send|add|include|contact|quote|cite|mention|email|text)) "
+    rf"(?P<thing3>(?!(?:it|this|that|them|anything|yet)\b){_DONE})",
+)
+_RATHER: Final = any_of(
+    rf"\bI(?:['’]d| would) (?P<how>rather(?: not)?) (?P<thing>(?!(?:be|not|you|know|ask|see|die)\b){_DONE})",
+    rf"\A\W*no,?(?: thanks?(?: you)?,?)? I(?:['’]d| would)? (?P<how2>like|want) (?P<thing2>{_DONE})",
+    r"\bI(?:['’]d| would)? (?P<how3>like|want) (?P<thing3>an? [^.,;!?\n]{2,40}), not\b",
 )
 _FAR_ARTICLE: Final = regex(
-    r"(?:der|die|das|den|ein|eine|einen|el|la|los|las|un|una|le|les|une|du)\s+|l['’]", re.IGNORECASE
+    r"\A(?:(?:der|die|das|den|ein|eine|einen|el|la|los|las|un|una|le|les|une|du|des)\s+|l['’])",
+    re.IGNORECASE,
 )
-_FAR_DENIED: Final = regex(r"(?:kein\w*|nicht|no|ne|pas|не)\b|n['’]|不", re.IGNORECASE)
+_FAR_DENIED: Final = regex(r"\A(?:(?:nicht|no|ne|pas|не|que)\b|n['’]|不)", re.IGNORECASE)
+_FAR_NO: Final = regex(r"\A(?:keine?[nmrs]?) ", re.IGNORECASE)
+_FAR_NOT: Final = regex(r" (?:gar |überhaupt )?nicht\Z", re.IGNORECASE)
+_FAR_PAIR: Final = regex(r"[a-zäöüß]{3,20} [A-ZÄÖÜ][\w-]{2,30}")
 _DIETS: Final = (
     r"(?P<diet>vegetarian|vegan|pescatarian|lactose intolerant|gluten[- ]free|celiac|halal|kosher)"
 )
 _STOPPED: Final = any_of(
-    rf"\bI(?:['’]m| am) no longer (?:a |an )?{_DIETS}\b",
-    rf"\bI(?:['’]m| am) not (?:a |an )?{_DIETS.replace('diet', 'diet2')} any ?more\b",
-    r"\bI(?:['’]m| am) no longer allergic to (?P<free>[^.,;!?\n]{1,60})",
-    r"\bI(?:['’]m| am) not allergic to (?P<free2>[^.,;!?\n]{1,60}?) any ?more\b",
-    rf"\bI no longer prefer {_THING}",
-    rf"\bI (?:don['’]t|do not) prefer {_THING.replace('thing', 'thing2')} any ?more\b",
+    rf"\bI(?:['’]m| am) (?P<how>no longer (?:a |an )?{_DIETS})\b",
+    rf"\bI(?:['’]m| am) (?P<how2>not (?:a |an )?{_DIETS.replace('diet', 'diet2')} any ?more)\b",
+    r"\bI(?:['’]m| am) (?P<how3>no longer allergic) to (?P<free>[^.,;!?\n]{1,60})",
+    r"\bI(?:['’]m| am) (?P<how4>not allergic) to (?P<free2>[^.,;!?\n]{1,60}?) any ?more\b",
+    rf"\bI (?P<how5>no longer prefer {_THING})",
+    rf"\bI (?P<how6>(?:don['’]t|do not) prefer {_THING.replace('thing', 'thing2')} any ?more)\b",
 )
 """What no longer holds for the speaker; it replaces the earlier statement."""
-_FEELS: Final = r"\bI (?:really |absolutely |also )*"
+_FEELS: Final = r"\bI (?:really |absolutely |also |usually |always )*"
 _ATTITUDE: Final = (
-    (any_of(rf"{_FEELS}(?:like|love|enjoy|adore) {_THING}"), "likes"),
-    (
-        any_of(
-            rf"{_FEELS}(?:don['’]t like|do not like|dislike|hate(?! to\b)|can['’]t stand"
-            rf"|cannot stand|don['’]t enjoy) {_THING}"
-        ),
-        "dislikes",
+    any_of(rf"{_FEELS}(?P<how>like|love|enjoy|adore) {_THING}"),
+    any_of(
+        rf"{_FEELS}(?P<how>(?:really |much )?(?:don['’]t (?:really )?(?:like|enjoy)|do not like|dislike|hate(?! to\b)"
+        rf"|can['’]t stand|cannot stand|(?:can['’]t|cannot|don['’]t|do not) (?:eat|drink))) {_THING}"
     ),
+)
+_FAVORITE: Final = any_of(
+    r"\bmy (?P<name>favou?rite (?:[^\W\d_]{2,20} ){1,2}?)(?:is|are|has always been) (?P<value>[^.,;!?\n]{1,50}?)"
+    r"(?=[.,;!?]|\s(?:and|but|because|since)\b|\Z)",
+    r"\bmeine? (?P<name2>Lieblings\w{2,20}) (?:ist|sind) (?P<value2>[^.,;!?\n]{1,50})",
+    r"\bmi (?P<name3>\w{2,20} favorit[oa]) es (?P<value3>[^.,;!?\n]{1,50})",
+    r"\bm(?:on|a) (?P<name4>\w{2,20} préférée?) est (?P<value4>[^.,;!?\n]{1,50})",
+    r"\bмо(?:й|я|ё|е) (?P<name5>любим\w{2,3} \w{2,20}) ?[—–-] ?(?P<value5>[^.,;!?\n]{1,50})",
+    r"我最喜欢的(?P<name6>[^，。是\n]{1,8})是(?P<value6>[^，。！\n]{1,20})",
 )
 _HABIT: Final = (
     r"eat|drink|use|want|need|wear|take|buy|order|book|fly|drive|travel|work|watch|cook|smoke|pay|"
@@ -100,13 +125,10 @@ _TO_DO: Final = (
     r"store|suggest|summari[sz]e|talk|tell|test|text|touch|translate|trust|try|write"
 )
 _WISHES: Final = (
-    (
-        any_of(
-            rf"\b(?:never(?: ever)?|don['’]t ever|do not ever) (?P<thing>(?:{_TO_DO})\b{_DONE})"
-        ),
-        "never",
+    any_of(
+        rf"\b(?P<how>never(?: ever)?|don['’]t ever|do not ever) (?P<thing>(?:{_TO_DO})\b{_DONE})"
     ),
-    (any_of(rf"\balways (?P<thing>(?:{_TO_DO})\b{_DONE})"), "always"),
+    any_of(rf"\b(?P<how>always) (?P<thing>(?:{_TO_DO})\b{_DONE})"),
 )
 _HABITS: Final = any_of(rf"\bI (?P<how>never|always) (?P<thing>(?:{_HABIT})\b{_DONE})")
 _HOW_MUCH: Final = (
@@ -124,6 +146,7 @@ _THINGS_END: Final = any_of(
 _OTHERWISE: Final = any_of(
     r"\b(?:I|I'm|I've|my|we|our|you|your|he|she|it|they|his|her|their|is|are|was|were|am|have|has|"
     r"had|do|does|don't|can|can't|will|would|like|love|hate|prefer|need|want|live|work|nothing|"
+    r"sadly|unfortunately|luckily|though|however|too|by the way|"
     r"anything|none|then|vegan|vegetarian|pescatarian|lactose intolerant|asthmatic|diabetic)\b"
 )
 """Words that end a list."""
@@ -135,6 +158,43 @@ _DIET: Final = any_of(
     rf"\bI(?:['’]m| am) (?:a |an )?{_DIETS}"
     r"(?=[.,;!?)]|\s*$|\s(?:and|but|so|because|since|now|too|for|who|by|these|this|as)\b)"
 )
+_AT_HAND: Final = regex(
+    r"\A(?:your|how|that|having some|of|(?-i:the [a-z]))|\b(?:them|him|her|it|these|those|this)\b",
+    re.IGNORECASE,
+)
+"""What is liked just now: the other speaker's words, or a thing that was shown."""
+_WORDS: Final = regex(r"[a-z]+")
+_CUES: Final = CUES | frozenset(
+    [
+        "i",
+        "im",
+        "we",
+        "my",
+        "please",
+        "always",
+        "never",
+        "ever",
+        "keep",
+        "write",
+        "answer",
+        "reply",
+        "respond",
+        "speak",
+        "don",
+        "call",
+        "name",
+        "mi",
+        "me",
+        "allergic",
+    ]
+)
+_BEFORE: Final = regex(
+    r"(?:\A|[^\w\s]|\b(?:and|but|so|because|cause|since|that|though|although|know|think|say|said|well|yeah|yes|no|oh|while"
+    r"|actually|usually|honestly|personally|then|however|plus|besides|also|ok|okay|now|hi|hey|hello))\s*\Z",
+    re.IGNORECASE,
+)
+"""What a statement follows; after a noun, it only tells which: "the job I enjoy"."""
+_FOR_NOW: Final = regex(r"\s(?:for|with|in|on) (?:this|that|it|me|you|now)\Z", re.IGNORECASE)
 _FILLER: Final = regex(r"^(?:a |an |the |my |some |any |your |using |having |to )+", re.IGNORECASE)
 _NO_THING_FAR: Final = regex(r"[的你您他她它这那什谁吗上]")
 
@@ -148,8 +208,14 @@ def group_text(match: re.Match[str] | None, name: str) -> str:
 
 
 def preferences(sentence: str) -> Iterator[tuple[str, Json]]:
-    """Attribute and value of everything that the speaker says about themselves."""
-    if speaker.is_foreign(sentence):
+    """Attribute and value of everything that the speaker says about themselves.
+
+    A value is always made of words of the sentence, in their order.
+    """
+    words = _WORDS.findall(sentence.casefold())
+    if sentence.isascii() and _CUES.isdisjoint(words):
+        return
+    if speaker.is_foreign(sentence) or speaker.is_joke(sentence):
         return
     named = speaker.stated_name(sentence)
     if named:
@@ -160,15 +226,28 @@ def preferences(sentence: str) -> Iterator[tuple[str, Json]]:
         yield "language", language["language"]
     diet = _DIET.search(sentence)
     if diet and speaker.is_own_statement(sentence, diet.start()):
-        yield "diet", diet["diet"].lower()
+        yield "diet", diet["diet"]
     yield from _ended_preferences(sentence)
     yield from _allergies(sentence)
-    preferred = _preference(sentence)
-    if preferred:
-        yield preferred
-    elif not spoken:
-        yield from _attitudes(sentence)
-        yield from _wishes(sentence)
+    yield from _likes(sentence, spoken=bool(spoken)).items()
+
+
+def _likes(sentence: str, *, spoken: bool) -> dict[str, Json]:
+    """What the speaker prefers, likes and wishes, by its name; the plainest wording of each."""
+    found = {**dict(_favorites(sentence)), **dict(_preferred(sentence))}
+    for name, value in () if spoken else (*_attitudes(sentence), *_wishes(sentence)):
+        if not any(name in other or other in f"{value} {name}" for other in found):
+            found[name] = value
+    for name, value in _abroad(sentence):
+        found.setdefault(name, value)
+    return found
+
+
+def _favorites(sentence: str) -> Iterator[tuple[str, Json]]:
+    for match in _FAVORITE.finditer(sentence):
+        value = _clean_thing(group_text(match, "value"))
+        if value and speaker.is_own_statement(sentence, match.start()):
+            yield group_text(match, "name"), value
 
 
 def _ended_preferences(sentence: str) -> Iterator[tuple[str, Json]]:
@@ -176,15 +255,14 @@ def _ended_preferences(sentence: str) -> Iterator[tuple[str, Json]]:
     for match in _STOPPED.finditer(sentence):
         if not speaker.is_own_statement(sentence, match.start()):
             continue
-        diet, free = group_text(match, "diet"), group_text(match, "free")
+        how, free = group_text(match, "how"), group_text(match, "free")
         thing = _clean_thing(group_text(match, "thing"))
-        if diet:
-            yield "diet", f"no longer {diet.lower()}"
+        if group_text(match, "diet"):
+            yield "diet", how
         for part in LIST_SPLIT.split(free.replace(" or ", " and ")) if free else ():
-            yield _phrase(_clean_thing(part)), "no longer allergic"
+            yield _phrase(_clean_thing(part)), how
         if thing:
-            name, value = _attribute(thing, None)
-            yield name, f"no longer {value}"
+            yield _attribute(thing, how)[0], how
 
 
 def _allergies(sentence: str) -> Iterator[tuple[str, Json]]:
@@ -194,41 +272,51 @@ def _allergies(sentence: str) -> Iterator[tuple[str, Json]]:
             continue
         listed = _THINGS_END.split(match["things"], maxsplit=1)[0]
         for thing in LIST_SPLIT.split(listed.replace(" or ", " and ")):
-            if _OTHERWISE.search(thing):
+            name = _clean_thing(thing)
+            if not name or _OTHERWISE.search(thing):
                 break
-            if 0 < prose.count_words(thing) <= _SPLIT_WORDS_MAX:
-                yield _phrase(thing), "allergic"
+            if 0 < prose.count_words(name) <= _SPLIT_WORDS_MAX:
+                yield _phrase(name), "allergic"
 
 
-def _preference(sentence: str) -> tuple[str, Json] | None:
+def _preferred(sentence: str) -> Iterator[tuple[str, Json]]:
     doing = _PREFERS_DOING.search(sentence)
     if doing:
         thing = _clean_thing(doing["doing"])
-        toward = "preferred" if doing["toward"].lower() == "to" else "not preferred"
-        fine = thing and speaker.is_own_statement(sentence, doing.start())
-        return (_phrase(thing), toward) if fine else None
+        if thing and speaker.is_own_statement(sentence, doing.start()):
+            yield _phrase(thing), doing["how"]
+        return
     for match in _PREFERS.finditer(sentence):
-        thing, far = (
-            _clean_thing(group_text(match, "thing")),
-            _clean_thing(group_text(match, "far")),
-        )
-        if not (thing or far) or not speaker.is_own_statement(sentence, match.start()):
+        thing, how = _clean_thing(group_text(match, "thing")), group_text(match, "how")
+        if not thing or not speaker.is_own_statement(sentence, match.start()):
             continue
-        if thing:
-            return _attribute(thing, match["over"])
-        if not _FAR_DENIED.match(far):
-            # In German, as in English, the last word is the noun.
-            bare = _FAR_ARTICLE.sub("", far, count=1)
-            return _attribute(bare, None) if match["far5"] else (_phrase(bare), "preferred")
-    return None
+        if match["over"]:
+            yield _phrase(thing), sentence[match.start("how") : match.end("over")].strip()
+        else:
+            yield _attribute(thing, how)
+    yield from _asked(sentence)
+
+
+def _asked(sentence: str) -> Iterator[tuple[str, Json]]:
+    """What the speaker asks for in general: "keep it short", "I'd rather be called"."""
+    for pattern in (_KEEPS, _RATHER):
+        for match in pattern.finditer(sentence):
+            asked = pattern is _RATHER or speaker.is_request_to_reader(sentence, match.start())
+            if asked and speaker.is_own_statement(sentence, match.start()):
+                yield _phrase(group_text(match, "thing")), group_text(match, "how")
 
 
 def _attitudes(sentence: str) -> Iterator[tuple[str, Json]]:
-    for pattern, attitude in _ATTITUDE:
-        match = pattern.search(sentence)
-        thing = _clean_thing(match["thing"]) if match else ""
-        if match and thing and speaker.is_own_statement(sentence, match.start()):
-            yield _phrase(thing), attitude
+    for pattern in _ATTITUDE:
+        for match in pattern.finditer(sentence):
+            thing = _clean_thing(match["thing"])
+            plain = thing and not _AT_HAND.search(thing) and _FILLER.sub("", f"{thing} ").strip()
+            if (
+                plain
+                and _BEFORE.search(sentence[: match.start()])
+                and speaker.is_own_statement(sentence, match.start())
+            ):
+                yield _phrase(thing), match["how"]
 
 
 def _wishes(sentence: str) -> Iterator[tuple[str, Json]]:
@@ -236,13 +324,66 @@ def _wishes(sentence: str) -> Iterator[tuple[str, Json]]:
 
     "I never received it" is neither: it is an event.
     """
-    for pattern, how in _WISHES:
+    for pattern in _WISHES:
         match = pattern.search(sentence)
-        if match and speaker.is_request_to_reader(sentence, match.start()):
-            yield _phrase(match["thing"]), how
+        proverb = match and match["thing"].casefold().startswith("say never")
+        if match and not proverb and speaker.is_request_to_reader(sentence, match.start()):
+            yield _phrase(match["thing"]), match["how"]
     habit = _HABITS.search(sentence)
-    if habit and speaker.is_own_statement(sentence, habit.start()):
-        yield _phrase(habit["thing"]), habit["how"].lower()
+    if (
+        habit
+        and not _AT_HAND.search(habit["thing"])
+        and speaker.is_own_statement(sentence, habit.start())
+    ):
+        yield _phrase(habit["thing"]), habit["how"]
+
+
+def _abroad(sentence: str) -> Iterator[tuple[str, Json]]:
+    """The same in other languages."""
+    if sentence.isascii() and CUES.isdisjoint(_WORDS.findall(sentence.casefold())):
+        return
+    if speaker.is_unreal(sentence):
+        return
+    for pattern in PATTERNS:
+        for match in pattern.finditer(sentence):
+            if speaker.is_own_statement(sentence, match.start("how")):
+                yield from _far_preference(sentence, match)
+
+
+def _far_preference(sentence: str, match: re.Match[str]) -> Iterator[tuple[str, Json]]:
+    groups = match.groupdict()
+    how, thing = match["how"], match["thing"].strip(" \"'“”")
+    if more := groups.get("more"):
+        yield _phrase(f"{thing} {more}"), how
+        return
+    if _FAR_DENIED.match(thing) or _NO_THING_FAR.match(thing):
+        return
+    if groups.get("no"):
+        yield _phrase(thing), sentence[match.start("how") : match.end("no")]
+        return
+    if _FAR_NOT.search(thing):
+        denied = sentence[match.start("how") : match.start("thing") + len(match["thing"])]
+        yield _phrase(_FAR_ARTICLE.sub("", _FAR_NOT.sub("", thing))), denied.strip()
+    else:
+        yield from _far_things(how, thing)
+
+
+def _far_things(how: str, thing: str) -> Iterator[tuple[str, Json]]:
+    """The things of a list, each with what is said of it."""
+    parts = LIST_SPLIT.split(thing)
+    if any(prose.count_words(part) > _PHRASE_WORDS_MAX or not part for part in parts):
+        parts = [thing]
+    for part in parts:
+        denial = _FAR_NO.match(part)
+        bare = _FAR_ARTICLE.sub("", _FAR_NO.sub("", part))
+        if denial:
+            no = denial[0].strip()
+            yield _phrase(bare), f"{how} {no}" if part is parts[0] else no
+        elif _FAR_PAIR.fullmatch(bare):
+            value, name = bare.split()
+            yield name.casefold(), value
+        elif bare:
+            yield _phrase(bare), how
 
 
 def _clean_thing(words: str) -> str:
@@ -254,22 +395,22 @@ def _clean_thing(words: str) -> str:
         kept.pop(0)
     if not kept or kept[0].casefold() in NOT_A_THING or kept[-1].casefold() in POINTING_AWAY:
         return ""
-    return "" if _NO_THING_FAR.match(kept[0]) else " ".join(kept)
+    return "" if _NO_THING_FAR.match(kept[0]) else _FOR_NOW.sub("", " ".join(kept))
 
 
-def _attribute(thing: str, over: str | None) -> tuple[str, Json]:
+def _attribute(thing: str, how: str) -> tuple[str, Json]:
     """A preferred thing as attribute and value: "dark mode" is the mode "dark"."""
     words = _FILLER.sub("", thing).split()
-    if over:
-        return _phrase(thing), f"preferred over {_phrase(over)}"
     # In "a window seat on trains" the last word is not what is preferred.
     if BINDING_WORDS.intersection(words):
-        return _phrase(thing), "preferred"
+        return _phrase(thing), how
     # "Python 3.11" is one thing.
     whole = words[:1] and (words[0].endswith("ing") or any(map(str.isdigit, words[-1])))
+    if len(words) == _NOUN_PAIR and words[0].islower() and all(map(str.isalpha, words)):
+        return " ".join(words[1:]).lower(), words[0]
     if 1 < len(words) <= _SPLIT_WORDS_MAX and words[0].isascii() and not whole:
         return words[-1].lower(), " ".join(words[:-1])
-    return _phrase(thing), "preferred"
+    return _phrase(thing), how
 
 
 def _phrase(thing: str) -> str:

@@ -189,7 +189,7 @@ def _claimed_things(sentence: str, seq: int, *, urls_only: bool) -> Iterator[_Th
 def _cued_things(sentence: str, seq: int, *, by_user: bool, asks: bool) -> Iterator[_Thing]:
     cues = rules.cues(sentence)
     quote = prose.beginning(sentence, limits.RESIDUE_QUOTE_CHARS_MAX).strip()
-    if cues.decision:
+    if cues.decision if by_user else cues.settled:
         yield _Thing("decisions", quote, seq, quote)
     if cues.preference and by_user:
         yield _Thing("preferences", quote, seq, quote)

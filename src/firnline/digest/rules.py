@@ -4,23 +4,26 @@ The rules read sentence by sentence and quote what they find. They miss somethin
 invent it. What they return is checked against the log, like the answers of a model.
 """
 
-# ruff: noqa: RUF001 - other scripts and their marks are meant
+# ruff: noqa: RUF001, E501 - other scripts are meant, and patterns stay on one line
 
 from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from firnline.context import marks
 from firnline.digest import speaker
 from firnline.digest.claims import TextClaim, claims
+from firnline.digest.decision_patterns import BARE, DECISION, FINAL_VERB, HINTS, SETTLED, STRUCTURE
 from firnline.digest.preferences import LIST_SPLIT, any_of, group_text, preferences
-from firnline.digest.slot_patterns import DIET
+from firnline.digest.slot_patterns import DIET, STATUS
 from firnline.digest.slots import statements
 from firnline.language import prose
+from firnline.language.lexicon import NO_ENTITIES
+from firnline.language.names import far_names, fold_name, is_everyday_word, is_german
 from firnline.log import limits
 from firnline.log.entry import Entry
 from firnline.log.regex import regex
@@ -32,28 +35,6 @@ CODE: Final = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 """Fenced code; it is not a statement."""
 
 
-_NOT_YET: Final = (
-    r"(?! (?:still |not |yet |to be )*(?:open|pending|none|postponed|delayed|made|up to|yours|hard"
-    r"|difficult)\b)"
-)
-_DECISION: Final = any_of(
-    r"\blet(?:'s|’s| us) (?:go with|use|do|stick with|pick|choose|settle on"
-    r"|switch to|move|keep|plan on|schedule|book|make it)\b(?! (?:it|this|that|on|going)\b[.!]?$)",
-    r"\b(?:we|I)(?:'ve| have)?(?: all| both| finally| already)* (?:decided|agreed"
-    r"|settled on|chose|opted|concluded|picked)\b",
-    r"\b(?:we|I)(?:'ll| will| are going to|'re going to) (?:use|go with|switch to|adopt"
-    r"|stick with|move to|drop|keep)\b(?! (?:you|by|in mind|an eye|(?:it|this|that) (?:in mind"
-    r"|up))\b)",
-    rf"\b(?:the |our |final )decision (?:is|was)\b{_NOT_YET}|\bdecision:{_NOT_YET}",
-    r"\b(?:it's|it is) (?:decided|settled|agreed)\b|^agreed\b[:,. -]",
-    r"(?:^|\b(?:we|I)(?:['’]re|['’]m| are| am) )going with\b(?! (?:me|you|him|her|them|us)\b)",
-    r"\bwir (?:haben (?:uns )?(?:entschieden|beschlossen)|nehmen|verwenden)\b",
-    r"\b(?:entschieden|beschlossen)\b",
-    r"\b(?:hemos decidido|decidimos|acordamos|vamos a usar)\b",
-    r"\b(?:nous avons décidé|on a décidé|nous allons utiliser|c'est décidé)\b",
-    r"\b(?:мы решили|решено|договорились|будем использовать)\b",
-    r"(?:我们决定|决定(?:了|使用|采用)|就用|达成一致)",
-)
 _CONCLUDES: Final = regex(r",?\s(?:so|then|therefore)\s|[;:]|\s[-–—]\s", re.IGNORECASE)
 _CUED: Final = any_of(
     r"\bimportant(?:ly)?\s*(?::|is that|to (?:note|remember|know))",
@@ -66,7 +47,9 @@ _STATES: Final = regex(
     r"\b(?:is|are|was|were|has|have|had|costs?|lives?|works?|owns?|runs?|starts?|ends?|leaves?|"
     r"arrives?|moved|joined|weighs?|takes?|needs?|uses?|contains?|earns?|pays?|paid|bought|sold|"
     r"born|equals?|measures?|called|named|ist|hat|kostet|wohne|es|tiene|cuesta|vivo|est|coûte|"
-    r"habite|am|I'm|we're|he's|she's|it's|there's)\b|[是有在]",
+    r"habite|am|I'm|we're|he's|she's|it's|there's|[a-z]{3,}ed|can|must|weigh|ran|went|came|sang|drew"
+    r"|haben|habe|hatte|bin|sind|war|tengo|tenemos|somos|estamos|son|hay|avons|sont|ai|у меня|у нас"
+    r"|wrote|got|gave|made|took|left|read|kept|held|hurt|lost|found|won|put|sent)\b|[是有在]",
     re.IGNORECASE,
 )
 _CORRECTS: Final = any_of(
@@ -75,24 +58,32 @@ _CORRECTS: Final = any_of(
     r"^\W*actually\b.*\b(?:now|instead|after all|these days)\b",
 )
 _ALSO: Final = any_of(r"\b(?:also|too|as well|both)\b")
-_CORRECTION_REACH: Final = 8  # entries; older statements are probably about something else
-_STRUCTURE: Final = any_of(
-    r"\b(?:document structure|structure|outline|table of contents|toc)\s*+"
-    r"(?:is|will be|should be)?\s*+:\s*(?P<list>[^\n]{3,300})",
-    r"\b(?:sections?|chapters?|parts)\s*+(?:for|on|about|called|named|titled|:|are|will be|should"
-    r" be|like|such as)\s*(?P<list2>[^\n]{3,300})",
-    r"\b(?:Abschnitte|Kapitel|secciones|sections|разделы)(?:\s*+:\s++|\s++)"
-    r"(?:(?:für|para|pour|:)\s*+)?(?P<list3>[A-ZÀ-ÞА-Я][^\n]{3,300})",
+_PREFERS: Final = any_of(r"prefer\b|prefier|préfère|bevorzug|предпочит|喜欢|偏好")
+_PARTS: Final = regex(r",\s|[;，；]|\s(?:and|but|und|aber|y|pero|et|mais|и|но|а)\s", re.IGNORECASE)
+_DONE: Final = any_of(
+    r"\b(?:was|were|has been|have been|is now|are now)(?: \w+)? (?:shipped|sent|dispatched|delivered|refunded"
+    r"|booked|cancell?ed|closed|confirmed|blocked|reserved|paid|renewed|approved|issued)\b"
 )
+_AT: Final = regex(
+    r"\b(?:at|with|from|via|for|by|in|near|named|called|bei|von|aus|nach|en|de|à|chez|в|из)\s\Z",
+    re.IGNORECASE,
+)
+_NO_NAME_ENDS: Final = ("ese", "ish", "tion", "ment", "ness", "ting", "ity")
+_ACRONYM_MAX: Final = 5
+_NO_NAME: Final = regex(r"[IVXLC]+\.?|[A-Z]\.?|[QH][1-4]|[A-Z0-9]+(?:_[A-Z0-9]+)+")
+_ASKED: Final = regex(r"(?:[,;–] ?|，)(?:\S+ ){2,40}\S*[?？]\W*\Z|，[^，。！？]{3,40}[?？]\W*\Z")
+"""The question after a statement: "I'm allergic to nuts, is there any in it?"."""
+_CORRECTION_REACH: Final = 8  # entries; older statements are probably about something else
 _SECTION_WORDS_MAX: Final = 6
 _SECTIONS_MAX: Final = 30
 _QUESTION_ENDS: Final = ("?", "？", "؟")
 
 
 class Cues(NamedTuple):
-    """The kinds of a sentence, by its wording."""
+    """The kinds of a sentence, by its wording; `settled` is a decision that is not one person's."""
 
     decision: bool
+    settled: bool
     preference: bool
     question: bool
     marked: bool
@@ -102,23 +93,28 @@ class Cues(NamedTuple):
 def cues(sentence: str) -> Cues:
     """Whether a sentence is a decision, a preference, a question, or marked as important."""
     question = sentence.rstrip("\"'”’)* ").endswith(_QUESTION_ENDS)
+    decision = not question and _decides(sentence, DECISION)
     return Cues(
-        decision=not question and _decides(sentence),
+        decision=decision,
+        settled=decision and _decides(sentence, SETTLED),
         preference=not question and next(preferences(sentence), None) is not None,
         question=question,
         marked=not question and bool(_CUED.search(sentence)),
     )
 
 
-def _decides(sentence: str) -> bool:
+def _decides(sentence: str, pattern: re.Pattern[str]) -> bool:
     """Whether the speaker states a decision: not that it is open, or might be made.
 
     What others want may come before it as the reason: "Bob asked for it, so let's use it".
     """
-    if speaker.is_foreign(sentence):
+    folded = sentence.casefold()
+    if not any(hint in folded for hint in HINTS):
+        return False
+    if speaker.is_foreign(sentence) or speaker.is_joke(sentence) or BARE.match(sentence):
         return False
     reasons = [0, *(reason.end() for reason in _CONCLUDES.finditer(sentence))]
-    for match in _DECISION.finditer(sentence):
+    for match in pattern.finditer(sentence):
         start = reasons[bisect(reasons, match.start()) - 1]
         if speaker.is_own_statement(sentence[start:], match.start() - start):
             return True
@@ -128,8 +124,10 @@ def _decides(sentence: str) -> bool:
 def extract(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     """Raw items in the order of their entries: field, name, value, seqs and quote.
 
-    Users' messages are searched for everything; the assistant's for decisions, marked facts, URLs
-    and entities; tool results for URLs and entities only. Recalled and injected text is skipped.
+    Every value is made of words of its quote, and the quote of words of its entry. Users' messages
+    are searched for everything; the assistant's for what was decided together, what it reports as
+    done, URLs and entities; tool results for URLs and entities only. Recalled and injected text is
+    skipped.
     """
     found: list[dict[str, Any]] = []
     speakers: dict[int, str] = {}
@@ -139,11 +137,30 @@ def extract(entries: Iterable[Entry]) -> list[dict[str, Any]]:
         text = CODE.sub("\n", marks.said(entry.message))
         if not text.strip() or role in ("system", "developer"):
             continue
+        listed, pasted = "", False
         if role != "tool":
             for sentence in prose.sentences(text):
-                found += _statements(sentence, entry.seq, by_user=role == "user")
-        found += _mentions(text, entry.seq)
-    return list(_with_corrections(found, speakers))
+                pasted = pasted or (role == "user" and speaker.introduces_text(sentence))
+                if pasted:
+                    break
+                stated = list(_statements(sentence, entry.seq, by_user=role == "user"))
+                found += stated
+                if any(raw["field"] == "document_structure" for raw in stated):
+                    listed += sentence
+        found += _mentions(text, entry.seq, listed, by_user=role == "user")
+    return list(_with_corrections(_whole_names(found), speakers))
+
+
+def _whole_names(found: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The items without entities that are a part of a longer name: "Clara" of "Clara Whitfield"."""
+    parts: set[str] = set()
+    for raw in found:
+        words = fold_name(raw["value"]).split() if raw["field"] == "entities" else ()
+        if len(words) > 1 and "@" not in raw["value"]:
+            parts.update(words)
+    for raw in found:
+        if raw["field"] != "entities" or fold_name(raw["value"]) not in parts:
+            yield raw
 
 
 def _with_corrections(
@@ -157,34 +174,43 @@ def _with_corrections(
     before: dict[str, tuple[int, str]] = {}
     for raw in found:
         yield raw
-        if raw["field"] != "user_preferences" or raw["value"] != "preferred":
+        if raw["field"] != "user_preferences" or not _PREFERS.match(str(raw["value"])):
             continue
         seq, name, quote = raw["seqs"][0], raw["name"], raw["quote"]
         old_seq, old = before.get(speakers[seq], (seq, name))
         near = old != name and seq - old_seq <= _CORRECTION_REACH
         if near and _CORRECTS.search(quote) and not _ALSO.search(quote):
-            yield _raw("user_preferences", old, "no longer preferred", seq, quote)
+            yield _raw("user_preferences", old, quote, seq, quote)
         before[speakers[seq]] = (seq, name)
 
 
 def _statements(sentence: str, seq: int, *, by_user: bool) -> Iterator[dict[str, Any]]:
     """The preferences, structure, decisions or facts of a sentence."""
     cue = cues(sentence)
-    if prose.count_words(sentence) > _WORDS_MAX or cue.question:
+    if prose.count_words(sentence) > _WORDS_MAX:
         return
     quote = prose.beginning(sentence, limits.ITEM_CHARS_MAX).strip()
-    found = False
-    for name, value in _stated_preferences(sentence) if by_user else ():
-        found = True
+    if cue.question:
+        for name, value in _stated_before_question(sentence) if by_user else ():
+            yield _raw("user_preferences", name, value, seq, quote)
+        return
+    stated = list(_stated_preferences(sentence)) if by_user else []
+    for name, value in stated:
         yield _raw("user_preferences", name, value, seq, quote)
     sections = _sections(sentence)
     if sections:
-        found = True
         yield _raw("document_structure", "sections", list(sections), seq, quote)
-    if cue.decision:
+    if cue.decision if by_user else cue.settled:
         yield _raw("key_decisions", "", quote, seq, quote)
-    elif not found and _is_fact(sentence, by_user=by_user):
+    elif not sections and _is_fact(sentence, by_user=by_user, stated=bool(stated)):
         yield _raw("important_facts", "", quote, seq, quote)
+
+
+def _stated_before_question(sentence: str) -> Iterator[tuple[str, Json]]:
+    """The preferences that precede a question: "I'm allergic to nuts, is there any in it?"."""
+    before = _ASKED.sub("", sentence)
+    if before != sentence and not speaker.is_request(before):
+        yield from preferences(before)
 
 
 def _stated_preferences(sentence: str) -> Iterator[tuple[str, Json]]:
@@ -194,44 +220,113 @@ def _stated_preferences(sentence: str) -> Iterator[tuple[str, Json]]:
     if not any(name == DIET for name, _ in found):
         for one in statements(sentence):
             if one.slot == DIET and not one.subject and (one.value or one.old):
-                yield DIET, one.value or f"no longer {one.old}"
+                there = one.value and one.value in sentence
+                yield DIET, one.value if there else sentence[one.start : one.end].strip(" ,.")
 
 
 def _raw(field: str, name: str, value: Json, seq: int, quote: str) -> dict[str, Any]:
     return {"field": field, "name": name, "value": value, "seqs": [seq], "quote": quote}
 
 
-def _mentions(text: str, seq: int) -> Iterator[dict[str, Any]]:
-    """The URLs and entities of a text, each once."""
+def _mentions(text: str, seq: int, listed: str, *, by_user: bool) -> Iterator[dict[str, Any]]:
+    """The URLs and entities of a text, each once; `listed` has the names of sections."""
     seen: set[tuple[str, str]] = set()
-    for claim in claims(text):
-        field = _field(claim)
-        if field and (field, claim.key) not in seen:
-            seen.add((field, claim.key))
-            yield _raw(field, "", claim.value, seq, claim.value)
+    # The claims of sentences are needed anyway; a German one is often too short to tell its language.
+    whole = is_german(text) or len(text) > limits.SENTENCE_CHARS_MAX
+    found = [
+        (_field(claim, part, by_user=by_user), claim.value, claim.key)
+        for part in ([text] if whole else prose.sentences(text))
+        for claim in claims(part)
+    ]
+    found += [("entities", name, name) for name in far_names(text)]
+    for field, value, key in found:
+        if field and (field, key) not in seen and (field != "entities" or value not in listed):
+            seen.add((field, key))
+            yield _raw(field, "", value, seq, value)
 
 
-def _field(claim: TextClaim) -> str:
+def _field(claim: TextClaim, text: str, *, by_user: bool = True) -> str:
     if claim.kind == "url":
         return "source_urls"
-    return "entities" if claim.kind == "name" and claim.sure and len(claim.value) > 1 else ""
+    if claim.kind != "name" or not claim.sure or len(claim.value) < 2:  # noqa: PLR2004
+        return ""
+    value = claim.value
+    if (
+        value.casefold() in NO_ENTITIES
+        or value.endswith(("ese", "ish"))
+        or _NO_NAME.fullmatch(value)
+    ):
+        return ""
+    acronym = value.isupper() and value.isalpha() and len(value) <= _ACRONYM_MAX
+    if acronym or (not by_user and value[1:].islower() and is_everyday_word(value)):
+        # "IBM" is a name, "VAT" is not: only one that people work at or buy from is certain.
+        before = text[max(0, claim.start - 12) : claim.start]
+        return "entities" if _AT.search(before) else ""
+    return "entities"
 
 
-def _is_fact(sentence: str, *, by_user: bool) -> bool:
-    """Whether it is marked as important, or a user's statement with a name, number or date."""
+def _is_fact(sentence: str, *, by_user: bool, stated: bool) -> bool:
+    """Whether a user states it and it has a name, number or date, or is marked as important.
+
+    With a preference (`stated`), a part of the sentence must state something else. Of the
+    assistant's sentences only reports of what is done count.
+    """
     if prose.count_words(sentence) < _FACT_WORDS_MIN or prose.is_code(sentence):
         return False
     if speaker.is_imagined(sentence):
         return False
-    if cues(sentence).marked:
+    if not by_user:
+        return _is_report(sentence)
+    if cues(sentence).marked and not stated:
         return True
-    if not by_user or speaker.is_request(sentence):
+    parts = _PARTS.split(sentence) if stated else [sentence]
+    others = [
+        part for part in parts if not stated or (len(parts) > 1 and not any(preferences(part)))
+    ]
+    if not any(bool(statements(part)) or _is_checkable(part, sentence) for part in others):
         return False
-    if statements(sentence):
+    if speaker.is_request(sentence) or speaker.is_order(sentence) or speaker.is_unreal(sentence):
+        return False
+    return not speaker.is_said_by_others(sentence)
+
+
+def _is_checkable(part: str, sentence: str) -> bool:
+    """Whether a part of a sentence states something with a name, a number or a date."""
+    words = prose.count_words(part)
+    if words < _FACT_WORDS_MIN:
+        return False
+    there = [claim for claim in claims(sentence) if claim.value in part]
+    checkable = [claim for claim in there if _is_certain(claim, sentence)]
+    if speaker.is_comment(sentence) and all(claim.kind != "date" for claim in checkable):
+        return False
+    if any("@" in claim.value for claim in checkable):
         return True
-    checkable = [claim for claim in claims(sentence) if claim.sure and claim.kind != "url"]
-    dated = any(claim.kind == "date" for claim in checkable)
-    return dated or bool(checkable and _STATES.search(sentence))
+    if any(name in part for name in far_names(sentence)):
+        return True
+    return bool(checkable) and bool(_STATES.search(part) or words > _FACT_WORDS_MIN + 1)
+
+
+def _is_certain(claim: TextClaim, sentence: str) -> bool:
+    """Whether a claim says something of its own: a number or a date, or of whom or what it is."""
+    if claim.kind in ("number", "date"):
+        return claim.sure
+    if claim.kind == "url" or (claim.sure and not _field(claim, sentence)):
+        return False
+    named = claim.sure or not is_everyday_word(claim.value)
+    end = claim.start + len(claim.value)
+    return named and not speaker.is_vocative(sentence, claim.start, end)
+
+
+def _is_report(sentence: str) -> bool:
+    """Whether it reports what happened to something with a number, or what was done for the user."""
+    if speaker.is_request(sentence) or speaker.is_unreal(sentence):
+        return False
+    if any(one.thing and one.slot == STATUS for one in statements(sentence)):
+        return True
+    return bool(_DONE.search(sentence)) and any(
+        (claim.sure and claim.kind in ("number", "date")) or any(map(str.isdigit, claim.value))
+        for claim in claims(sentence)
+    )
 
 
 # -- document structure -----------------------------------------------------------------------
@@ -239,10 +334,11 @@ def _is_fact(sentence: str, *, by_user: bool) -> bool:
 
 def _sections(sentence: str) -> tuple[str, ...]:
     """The sections that the sentence lists; none if fewer than two."""
-    listed = group_text(_STRUCTURE.search(sentence), "list")
-    parts = [part.strip(" .:\"'“”*`") for part in LIST_SPLIT.split(listed.rstrip(".!"))]
+    listed = group_text(STRUCTURE.search(sentence), "list")
+    plain = FINAL_VERB.sub("", listed.rstrip(".!。 "))
+    parts = [part.strip(" .:\"'“”*`") for part in LIST_SPLIT.split(plain)]
     named = [part for part in parts if part and prose.count_words(part) <= _SECTION_WORDS_MAX]
-    capitals = sum(part[0].isupper() or not part[0].isascii() for part in named)
+    capitals = sum(part[0].isupper() or prose.is_unspaced(part[0]) for part in named)
     if len(named) < 2 or capitals < len(named) / 2:  # noqa: PLR2004
         return ()
     return tuple(named[:_SECTIONS_MAX])

@@ -40,6 +40,11 @@ _BEFORE: Final = 100
 _QUESTION_ENDS: Final = ("?", "？", "؟")
 
 _RULES: Final = (*PEOPLE, *THINGS, *ABROAD)
+_PLACES: Final[dict[str, list[int]]] = {}
+"""The places of the rules with this cue."""
+for _place, _rule in enumerate(_RULES):
+    for _cue in _rule.cues:
+        _PLACES.setdefault(_cue, []).append(_place)
 _WORD: Final = regex(r"[^\W_]+(?:['’-][^\W_]+)*")
 _GLUE: Final = regex("['’-]")
 _NAMED: Final = frozenset(("name", "call", "heisse", "llamo", "appelle", "зовут", "叫"))
@@ -147,7 +152,7 @@ _YOU: Final = regex(r"\b(?:you are|you['’](?:re|ve)|your?)\b", re.IGNORECASE)
 
 def _in_sentence(sentence: str) -> Iterator[Statement]:
     words = _cue_words(sentence)
-    rules = [rule for rule in _RULES if not rule.cues.isdisjoint(words)]
+    rules = [_RULES[n] for n in sorted({n for word in words for n in _PLACES.get(word, ())})]
     if not (rules or _NAMED.intersection(words)) or sentence.rstrip("\"'”’)* ").endswith(
         _QUESTION_ENDS
     ):
@@ -174,7 +179,8 @@ def _in_sentence(sentence: str) -> Iterator[Statement]:
 def _cue_words(sentence: str) -> set[str]:
     """The words that may be cues of a rule; of scripts without spaces, the characters."""
     words = set(_WORD.findall(sentence.casefold()))
-    words.update(piece for word in list(words) for piece in _GLUE.split(word))
+    glued = [word for word in words if not word.isalnum()]
+    words.update(piece for word in glued for piece in _GLUE.split(word))
     if not sentence.isascii():
         words.update(_FAR.findall(sentence))
     return words

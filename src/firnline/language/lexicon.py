@@ -1,6 +1,6 @@
 """Word lists of the rules: months, weekdays, numbers, and words that are not names."""
 
-# ruff: noqa: RUF001 - other scripts and their marks are meant
+# ruff: noqa: RUF001, E501 - other scripts are meant; they are wider than their characters
 
 from __future__ import annotations
 
@@ -136,8 +136,9 @@ went weve whatever whenever whereas whoever wont yes yesterday youll youre
 """)
     # Sentence starts that are not a single token of the vocabulary.
     | _words("""
-congrats congratulations deprioritise deprioritize proofread readd recheck refactor reinstall
-reorder rerun reschedule resend reupload unfollow unmute unpin
+aww awww congrats congratulations
+ deprioritise deprioritize proofread readd recheck refactor reinstall
+omg reorder rerun reschedule resend reupload unfollow unmute unpin whoa woohoo yay
 """)
     # Frequent words of summaries.
     | _words("""
@@ -189,6 +190,35 @@ auch auf bitte das dem den der des die ein eine einen für haben hat ich im ist 
 und von werden wir wird zu
 """)
 """Words that mark a text as German, where every noun is capitalized."""
+
+TITLES: Final = _words("dr prof mr mrs ms mx mme mlle sr sra srta herr frau dra")
+"""Titles before a name, which are no part of it."""
+
+PARTICLES: Final = _words("of the de del di du des da do dos das la las los van von der den")
+"""Words in lower case that may join the parts of a name: "University of Leeds"."""
+
+GERMAN_NOUNS: Final = _words("""
+abend absprache adresse anfang anleitung antwort app arbeit arzt aufgabe auftrag bedarf beispiel
+bericht besuch betrieb bezug bild bilder bild brief buch bruder büro chef chefin cousin cousine
+code dank daten datei dauer ding echtzeit ende englisch deutsch französisch spanisch russisch
+erfahrung essen fall familie farbe farben feierabend ferien firma form frage frau freund freundin
+freunden geburt gefahr gefühl geld grund hand haus hause herbst herr herrn hilfe hof holz höhe hund
+idee ihr ihre ihrem ihren ihrer ihnen jahr jahren jahre kater katze kauf kinder kindern kollege
+kollegin kollegen kosten kraft krankheit kunde kunden lager lehrer leute lust mai mann mehl meter
+minuten mitte monat monaten montag morgen mutter nacht nachbar nachbarin natur neffe nichte oma
+onkel opa ordnung ort partner partnerin person personen plan planung platz preis problem produktion
+projekt rechnung regen reihe ruhe sachen schule schwester seite seiten server sicht sie sohn
+sommer spaß stadt stelle stress stunden tag tage tagen tante tarif team teil termin text tickets
+tochter trainer trainerin uhr urlaub vater vermieter vermieterin verlag verfügung vertrag verein
+wahl wasser weise welt wetter winter woche wochen wohnung wunsch zahlung zahl zeit zeiten ziel
+zimmer zug zukunft zustand zweck
+""")
+"""Frequent German nouns that stand without an article, or before a name."""
+
+GERMAN_ENDINGS: Final = (
+    "ung", "heit", "keit", "schaft", "ion", "nis", "tät", "tum", "ungen", "ionen", "zeit", "weise", "chen", "ismus",
+)  # fmt: skip
+"""Endings of German nouns that are no names."""
 
 COMMON_ENDINGS: Final = (
     "ing", "tion", "sion", "ment", "ments", "ness", "ings", "ally", "ily", "ably", "edly", "ently",
@@ -252,7 +282,7 @@ which who why will with yes you your
 
 TIME_AND_DEGREE: Final = _words("""
 now nowadays today lately currently again too also instead though anymore actually please then
-most best jetzt nun lieber ahora maintenant теперь
+most best btw tho lol haha sadly jetzt nun lieber ahora maintenant теперь
 """)
 """Words around a thing that say when or how much."""
 
@@ -270,7 +300,7 @@ above below here there attached latter former one ones so
 """A thing that ends with these refers to something unknown."""
 
 BINDING_WORDS: Final = _words("""
-on at by of from after before during without under near while until
+on at by of from after before during without under near while until in for with
 """)
 """Words that bind what follows them to a thing."""
 
@@ -291,6 +321,33 @@ arabic hebrew irish scottish welsh dutch swedish norwegian danish finnish portug
 hungarian ukrainian persian indian latin american british european african asian
 """)
 """Words that are not a name where one might stand: "my name is spelled …", "call me back"."""
+
+NO_ENTITIES: Final = _words("""
+phd msc bsc mba ceo cto cfo coo skus apis urls pdfs faqs mom dad mum grandma grandpa
+mon tue tues wed thu thur thurs fri sat sun woohoo yay wow whoa aww awww haha omg hooray yikes ugh phew
+slovene slovak slovenian croatian serbian romanian bulgarian brazilian egyptian moroccan israeli iraqi
+english british american german french spanish italian polish russian turkish greek chinese japanese
+korean arabic hebrew irish scottish welsh dutch swedish norwegian danish finnish portuguese czech
+hungarian ukrainian persian indian latin european african asian austrian swiss canadian australian
+mexican brazilian catholic christian muslim jewish deutsch englisch französisch spanisch italienisch
+""")
+"""Words with a capital letter that alone name nothing: languages, weekdays, exclamations."""
+
+SURNAMES: Final = (
+    "王李张刘陈杨黄赵吴周徐孙朱胡郭何林罗郑梁谢宋唐许韩冯邓曹彭曾肖董袁潘蒋蔡杜魏吕沈姚卢姜崔谭陆汪范廖贾邹孟"
+    "熊秦邱侯陶黎贺顾郝龚邵钱严武戴莫孔"
+)
+"""Chinese family names that are hardly ever other words."""
+
+PLACES_FAR: Final = _words("""
+北京 上海 天津 重庆 河北 山西 辽宁 吉林 黑龙江 江苏 浙江 安徽 福建 江西 山东 河南 湖北 湖南 广东 海南
+四川 贵州 云南 陕西 甘肃 青海 台湾 内蒙古 广西 西藏 宁夏 新疆 香港 澳门 杭州 南京 苏州 成都 武汉 西安
+广州 深圳 厦门 青岛 大连 宁波 无锡 长沙 郑州 济南 福州 昆明 大理 丽江 哈尔滨 沈阳 合肥 南昌 贵阳 南宁
+海口 三亚 拉萨 兰州 西宁 银川 乌鲁木齐 太原 石家庄 长春 珠海 东莞 佛山 温州 桂林 洛阳 扬州 绍兴 台北
+香格里拉 中国 美国 日本 韩国 英国 法国 德国 意大利 西班牙 葡萄牙 俄罗斯 泰国 越南 新加坡 马来西亚 印度
+澳大利亚 加拿大 巴西 东京 大阪 京都 首尔 巴黎 伦敦 柏林 纽约 曼谷
+""")
+"""Places in Chinese, where no capitals show a name."""
 
 FILLERS: Final = _words("""
 a already also an and as btw by hello hey hi i just mentioned oh ok okay please really remember

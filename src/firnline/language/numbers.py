@@ -161,7 +161,7 @@ def weekday(reading: str) -> str | None:
 
 def times(text: str) -> Iterator[Mention]:
     """Times of day on a twelve-hour clock, because many texts omit am and pm."""
-    for match in _TIME.finditer(text):
+    for match in _TIME.finditer(text) if any(map(str.isdigit, text)) else ():
         hour = int(match["hour"] or match["hour12"])
         yield Mention(*match.span(), (f"t{hour % 12}:{match['minute'] or '00'}",))
 

@@ -78,6 +78,11 @@ def half_words(text: str) -> int:
     return halves
 
 
+def is_unspaced(char: str) -> bool:
+    """Whether the character is of a script without spaces and capitals."""
+    return bool(_CJK.match(char))
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of a text in order, without surrounding spaces.
 
@@ -91,6 +96,10 @@ def spans(text: str) -> list[tuple[int, int]]:
     """The start and end of each sentence of a text."""
     found: list[tuple[int, int]] = []
     start = 0
+    first = _END_START.search(text)
+    if first is None or first.end() == len(text):  # one sentence, as most calls have
+        _add_span(found, text, 0, len(text))
+        return found
     for match in _sentence_ends(text):
         if _is_end(text, start, match):
             _add_span(found, text, start, match.start() if match["line"] else match.end())
