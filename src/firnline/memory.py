@@ -330,6 +330,7 @@ class Memory:
         retriever: Retriever | None = None,
         fold: bool = True,
         past: bool = False,
+        project: bool = True,
     ) -> Context:
         """What a model should see of the conversation now; never more than `budget`.
 
@@ -339,6 +340,7 @@ class Memory:
         documents for the remaining room. `BudgetError` if the minimum does not fit. Without `fold`
         this only reads: no digest is created or recorded as pending, and no event is sent. Set
         `past` if the question is not stored yet: then the user's newest message may be shortened.
+        Without `project` the strategy `project` shows this conversation alone.
         """
         if not isinstance(question, str | None):
             raise InputError(f"question: expected a string, got {type(question).__name__}")
@@ -352,11 +354,11 @@ class Memory:
             fold=fold,
             past=past,
         )
-        key = self._key(conversation)
+        key, build = self._key(conversation), self._engine.contexts.build
         if not fold:
-            return self._engine.with_estimate(await self._engine.builder.build(key, request))
+            return self._engine.with_estimate(await build(key, request, project=project))
         with self._engine.events.timed("context", conversation) as timer:
-            built = timer.done(of_context, await self._engine.builder.build(key, request))
+            built = timer.done(of_context, await build(key, request, project=project))
         return self._engine.with_estimate(built)
 
     async def set_strategy(

@@ -115,6 +115,24 @@ async def test_a_long_task_gives_way(memory):
 
 
 @pytest.mark.requirement("B9")
+async def test_a_task_takes_at_most_two_thousand_tokens(memory):
+    task = "Beginning. " + "do this and that " * 2_000 + "Blocker: the end."
+    await memory.save_project(Project("registry", task=task))
+    await memory.append("p", Message.user("What next?"))
+    await memory.describe("p", project="registry")
+    for given in (None, task):
+        context = await memory.context("p", BUDGET, task=given)
+        text = context["task"].messages[0].text
+        assert 1_500 < context["task"].tokens <= 2_000
+        assert "Beginning." in text
+        assert "Blocker: the end." in text
+        (left,) = context.left_out
+        assert left.what == "the middle of the task"
+        assert "at most 2,000 tokens" in left.why
+    assert (await memory.context("p", BUDGET, task="short")).left_out == ()
+
+
+@pytest.mark.requirement("B9")
 async def test_every_project_is_listed_with_its_status_and_schedule(memory):
     await memory.save_project(Project("a", status="active", schedule="Mondays", task="x"))
     await memory.save_project(Project("b", status="paused", schedule="never"))

@@ -1,12 +1,14 @@
 """A project's conversations as one memory: what the tools and the dashboard show of it (B1, B3)."""
 
+import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from firnline import Budget, Memory, Message, Project, count_tokens
+from firnline import Budget, Memory, Message, Project, ToolCall, count_tokens, strategies
 from firnline.recall.result import ResultTokens
+from firnline.testing.provider_rules import openai_problems
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
 
@@ -193,3 +195,124 @@ async def test_a_project_that_is_saved_alone_has_an_empty_history(memory):
     await memory.describe("c", project="alps")
     assert await memory.project_newest("alps") == []
     assert texts_of(await told(memory.tools("c"), "get_extended_context")) == []
+
+
+# -- contexts ---------------------------------------------------------------------------------
+
+BUDGET = Budget(32_000, 2_000)
+
+
+def by_project(**parameters):
+    """The strategy with a hundredth of the seed's numbers."""
+    return strategies.project(
+        **{"threshold_tokens": 2_000, "keep_tokens": 1_400, "summary_tokens": 150, **parameters}
+    )
+
+
+def shown(context):
+    return [message.text for message in context["recent"].messages]
+
+
+@pytest.mark.requirement("B1")
+async def test_a_context_shows_all_conversations_of_the_project_in_time_order(url):
+    async with Memory.open(url, clock=lambda: NOW, strategy=strategies.project()) as memory:
+        await three(memory)
+        context = await memory.context("wed", BUDGET, system="Be brief.")
+        assert shown(context) == [
+            "Which rope?", "The blue rope, 60 meters.", "Which tent?", "Which stove?",
+            "The tent for two.", "The gas stove.", "Packed?", "Who cooks?",
+        ]  # fmt: skip
+        assert context.seqs == (0, 1, 2)
+        assert context.tokens == count_tokens(context.to_openai())
+        assert await memory.digests("mon") == []
+        assert (await memory.context("alone", BUDGET)).seqs == (0,)
+        assert shown(await memory.context("alone", BUDGET)) == ["Secret tent?"]
+        own = await memory.context("wed", BUDGET, project=False)
+        assert shown(own) == ["Which stove?", "The gas stove.", "Who cooks?"]
+        older = await memory.context("mon", BUDGET)  # whose question is the oldest
+        assert shown(older)[-2:] == ["Which rope?", "The blue rope, 60 meters."]
+        assert len(shown(older)) == 8
+
+
+@pytest.mark.requirement("B1")
+async def test_above_the_threshold_the_oldest_of_the_project_are_summarized(url):
+    async with Memory.open(url, clock=lambda: NOW, strategy=by_project()) as memory:
+        for day in range(3):
+            said = [
+                (9_000 - 1_000 * day - n, f"Fact {day}.{n}: " + "peak " * 60) for n in range(12)
+            ]
+            await say(memory, f"day{day}", said)
+        await say(memory, "day2", [(20, "And what now?")])
+        context = await memory.context("day2", BUDGET)
+        assert 900 < context.tokens <= 2_000
+        assert shown(context)[-1] == "And what now?"
+        (digest,) = await memory.in_force("day0")
+        assert (digest.first_seq, digest.last_seq) == (0, 11)
+        (half,) = await memory.in_force("day1")
+        first = half.last_seq + 1
+        assert shown(context)[0].startswith(f"Fact 1.{first}:")
+        assert next(m.text for m in context["digests"].messages).count("'day0'") == 1
+        for name in ("day0", "day1", "day2"):
+            assert len(await memory.read(name)) >= 12
+        await memory.context("day2", BUDGET)
+        versions = [len(await memory.digests(f"day{day}")) for day in range(3)]
+        assert versions == [1, 1, 0], "only when it is above the threshold again"
+        assert (await memory.verify("day0")).problems == ()
+
+
+@pytest.mark.requirement("B2")
+async def test_the_lean_context_has_the_newest_messages_of_the_project(url):
+    lean = strategies.project(lean=True, last=4)
+    async with Memory.open(url, clock=lambda: NOW, strategy=lean) as memory:
+        await three(memory)
+        context = await memory.context("wed", BUDGET)
+        assert shown(context)[-4:] == [
+            "The tent for two.",
+            "The gas stove.",
+            "Packed?",
+            "Who cooks?",
+        ]
+        assert "rope" not in str(context.to_openai())
+
+
+@pytest.mark.requirement("B1")
+async def test_a_branch_and_its_source_are_one_history_in_a_context(url):
+    async with Memory.open(url, clock=lambda: NOW, strategy=strategies.project()) as memory:
+        await say(memory, "wed", [(30, "Which stove?"), (20, "Gas."), (10, "Why?")])
+        await memory.branch("wed", 1, "again")
+        await say(memory, "again", [(5, "And wood?")])
+        for name, last in (("wed", "Why?"), ("again", "And wood?")):
+            texts = shown(await memory.context(name, BUDGET))
+            assert sorted(texts) == sorted(["Which stove?", "Gas.", "Why?", "And wood?"])
+            assert texts[-1] == last
+
+
+@pytest.mark.requirement("B1")
+async def test_a_call_and_its_result_stay_together_in_a_project(url):
+    async with Memory.open(url, clock=lambda: NOW, strategy=strategies.project()) as memory:
+        call = Message.assistant(tool_calls=[ToolCall.of("1", "find", {})], created_at=at(30))
+        result = Message.tool("found", tool_call_id="1", created_at=at(10))
+        await memory.append("a", [Message.user("Find it?", created_at=at(31)), call, result])
+        await memory.describe("a", project="alps")
+        await say(memory, "b", [(20, "Between?"), (5, "Now?")])
+        for name in "ab":
+            messages = (await memory.context(name, BUDGET)).to_openai()
+            assert openai_problems(messages) == []
+            assert len(messages) == 5
+
+
+@pytest.mark.requirement("B1")
+async def test_in_the_background_a_context_waits_for_no_digest_of_a_project():
+    async with Memory.open(
+        "memory:", clock=lambda: NOW, strategy=by_project(), background=True, worker=False
+    ) as memory:
+        for day in range(3):
+            said = [
+                (9_000 - 1_000 * day - n, f"Fact {day}.{n}: " + "peak " * 60) for n in range(12)
+            ]
+            await say(memory, f"day{day}", said)
+        context = await memory.context("day2", BUDGET)
+        assert context.tokens <= 2_200
+        assert "other conversations" in context.left_out[-1].what
+        await asyncio.gather(*memory._engine.contexts._tasks.values())
+        assert [d.last_seq for d in await memory.in_force("day0")] == [11]

@@ -30,6 +30,7 @@ from firnline.engine.events import Events, of_erase
 from firnline.engine.options import MemoryOptions
 from firnline.engine.pending import PendingDigests, StrategyRegistry
 from firnline.engine.people import People
+from firnline.engine.project_contexts import ProjectContexts
 from firnline.engine.prover import Prover, Sign
 from firnline.engine.question import QuestionRewriter
 from firnline.engine.recall import AUTO, Recaller, as_embedder
@@ -99,6 +100,9 @@ class Engine:
             events=self.events,
             count=self.count,
         )
+        self.contexts = ProjectContexts(
+            store, self.builder, self.digester, self.pending, self.count
+        )
         # Only this tenant's digests: its messages must not reach another tenant's model.
         self.worker = Worker(store, self.builder.digest_pending, clock=clock, tenant=tenant)
         self.pending.listeners.append(self._wake_worker)
@@ -157,6 +161,7 @@ class Engine:
             closing.push_async_callback(self.recaller.close)
             closing.push_async_callback(self.topics.embedders.close)
             closing.push_async_callback(self.worker.stop)
+            closing.push_async_callback(self.contexts.close)
 
     async def on_append(
         self, key: Key, messages: Sequence[Message], appended: Appended, person: str | None

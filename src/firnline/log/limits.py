@@ -304,6 +304,10 @@ RECALL_HITS_MAX: Final = 50
 """Messages that a model may request in one search."""
 RECALL_DATED_MAX: Final = 100
 """Messages of a date that a model may request at once."""
+TASK_TOKENS_MAX: Final = 2_000
+"""Tokens of the current task in a context."""
+PROJECT_DIGESTS_MAX: Final = 20
+"""Older conversations of a project whose digests one context looks for."""
 PROJECT_DATED_MAX: Final = 200
 """Conversations of a project that one request for a date reads."""
 RECALL_NEWEST_MAX: Final = 50

@@ -7,7 +7,7 @@ in the history once: a branch begins behind what it has from another conversatio
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import heappop, heappush
@@ -38,14 +38,20 @@ class ProjectHistory:
                     break
         return found[::-1]
 
-    async def back(self) -> AsyncIterator[ProjectEntry]:
-        """The entries, the newest first. A conversation is read as far as its entries are used."""
+    async def back(
+        self, first_of: Callable[[Head], Awaitable[int]] | None = None
+    ) -> AsyncIterator[ProjectEntry]:
+        """The entries, the newest first. A conversation is read as far as its entries are used.
+
+        `first_of` returns the first entry of a conversation that is wanted.
+        """
+        first_of = first_of or self.shared
         heads = self.heads()
         following = await anext(heads, None)
         opened: list[_Reading] = []
         while True:
             while following is not None and (not opened or following.updated_at >= opened[0].at):
-                first = await self.shared(following)
+                first = await first_of(following)
                 at, end = following.updated_at, following.entries
                 reading = _Reading(self._store, self._key(following), first, at, end)
                 if await reading.step():

@@ -61,6 +61,7 @@ async def build_request_context(
             system=_join_system(messages[: _count_leading(messages)]),
             tools=definitions,
             task="" if location.anonymous else None,
+            project=not location.anonymous,
         )
         fit = partial(_fit_to_request, context, location, messages, count)
         context = await run_by_size(request.size, fit)
