@@ -73,6 +73,16 @@ async def test_the_tools_show_a_project_as_one_history_in_time_order(memory):
 
 
 @pytest.mark.requirement("B3")
+async def test_more_than_fifty_messages_are_fifty(memory):
+    await memory.append("c", [Message.user(f"{n}", created_at=NOW) for n in range(60)])
+    for project in (None, "alps"):
+        if project:
+            await memory.describe("c", project=project)
+        newest = await told(memory.tools("c"), "get_extended_context", count=500)
+        assert texts_of(newest) == [str(n) for n in range(10, 60)]
+
+
+@pytest.mark.requirement("B3")
 async def test_no_id_leads_out_of_the_project(memory):
     await three(memory)
     tools = memory.tools("wed")
