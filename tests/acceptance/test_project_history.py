@@ -8,6 +8,7 @@ import pytest
 
 from firnline import Budget, Memory, Message, Project, ToolCall, count_tokens, strategies
 from firnline.recall.result import ResultTokens
+from firnline.server import prompts
 from firnline.testing.provider_rules import openai_problems
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
@@ -326,3 +327,24 @@ async def test_in_the_background_a_context_waits_for_no_digest_of_a_project():
         assert "other conversations" in context.left_out[-1].what
         await asyncio.gather(*memory._engine.contexts._tasks.values())
         assert [d.last_seq for d in await memory.in_force("day0")] == [11]
+
+
+@pytest.mark.requirement("B1")
+@pytest.mark.promise("erase-total")
+async def test_a_recorded_prompt_has_nothing_that_the_erasure_of_another_conversation_would_miss():
+    async with Memory.open("memory:", clock=lambda: NOW, strategy=by_project()) as memory:
+        for day in range(2):
+            said = [
+                (9_000 - 1_000 * day - n, f"Fact {day}.{n}: " + "peak " * 60) for n in range(16)
+            ]
+            await say(memory, f"day{day}", said)
+        await say(memory, "now", [(5, "And now?")])
+        context = await memory.context("now", BUDGET)
+        assert "Fact 0." in str(context["digests"].messages)
+        assert "Fact 1." in str(context["recent"].messages)
+        await prompts.record(memory, context, 0)
+        record = await prompts.read(memory, "now", 0)
+        assert "Fact" not in str(record)
+        texts = [piece["message"]["content"] for piece in record["pieces"]]
+        assert texts[-1] == "And now?"
+        assert "(message 15 of day1, of the same project)" in texts

@@ -36,6 +36,7 @@ class Piece(NamedTuple):
 
     `entry` is the entry it shows; `whole` is false if only its beginning and end are shown.
     `quoted` are the entries that it quotes word for word.
+    `origin` says where it is from, if that is another conversation of the project.
     """
 
     message: Message
@@ -43,6 +44,7 @@ class Piece(NamedTuple):
     entry: Entry | None = None
     whole: bool = True
     quoted: tuple[Entry, ...] = ()
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

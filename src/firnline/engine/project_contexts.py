@@ -328,11 +328,16 @@ def _pieces(shown: Sequence[ProjectEntry], sizes: Sizes) -> list[tuple[datetime,
             at = unit.entries[0].message.created_at
             latest = at if latest is None or (at and at > latest) else latest
             if latest is not None:
-                # Not entries of this conversation: their numbers are another's.
-                pieces = tuple(p._replace(entry=None) for p in sizes.pieces(unit.entries))
+                pieces = tuple(_foreign(p, name) for p in sizes.pieces(unit.entries))
                 found.append((latest, len(found), name, pieces))
     found.sort(key=lambda item: (item[0], item[2], item[1]))
     return [(at, piece) for at, _, _, pieces in found for piece in pieces]
+
+
+def _foreign(piece: Piece, name: str) -> Piece:
+    """The piece, which is no entry of this conversation: its number is another's."""
+    seq = piece.entry.seq if piece.entry else ""
+    return piece._replace(entry=None, origin=f"message {seq} of {name}")
 
 
 def _digest_pieces(look: _Look, sizes: Sizes, room: int) -> tuple[list[Piece], list[LeftOut]]:
@@ -347,7 +352,8 @@ def _digest_pieces(look: _Look, sizes: Sizes, room: int) -> tuple[list[Piece], l
             if room < 0:
                 left += 1
             else:
-                pieces.append(piece)
+                name = other.head.conversation
+                pieces.append(piece._replace(origin=f"digest {digest.version} of {name}"))
         left += other.is_due
     why = "no room, or in no digest yet: search_history finds them"
     out = [LeftOut(f"older parts of {left} other conversations of the project", why)]

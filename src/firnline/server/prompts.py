@@ -1,8 +1,9 @@
 """Records of the exact prompt of every turn that the server handled.
 
 Messages that are in the log word for word are recorded as sequence numbers, because the log does
-not change; the rest, such as texts of digests, is recorded in full. A hash over all messages proves
-that a record is what was sent to the model.
+not change; the rest, such as texts of digests, is recorded in full. What is from another
+conversation of the project is recorded by its place alone, so that erasing that conversation erases
+it. A hash over all recorded messages proves that a record is what was sent to the model.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Final
 
 import zstandard
 
-from firnline.context.context import Context
+from firnline.context.context import Context, Piece
 from firnline.engine.turn import Turn
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Card
@@ -109,7 +110,7 @@ def pack(context: Context, facts: Mapping[str, Any]) -> bytes:
             "section": where[id(piece)],
             "tokens": piece.tokens,
             "seq": piece.entry.seq if piece.entry and piece.whole else None,
-            "message": None if piece.entry and piece.whole else piece.message.to_openai(),
+            "message": None if piece.entry and piece.whole else _recorded(piece),
             "of": piece.entry.seq if piece.entry else None,
         }
         for piece in context.pieces
@@ -139,10 +140,17 @@ def pack(context: Context, facts: Mapping[str, Any]) -> bytes:
             }
             for hit in context.hits
         ],
-        "sha256": _digest([message.to_openai() for message in context.messages]),
+        "sha256": _digest([_recorded(piece) for piece in context.pieces]),
         "pieces": pieces,
     }
     return zstandard.ZstdCompressor(level=_LEVEL).compress(json.dumps(record).encode())
+
+
+def _recorded(piece: Piece) -> dict[str, Any]:
+    """The message of a piece; of one from another conversation, its role and its place."""
+    if not piece.origin:
+        return piece.message.to_openai()
+    return {"role": piece.message.role, "content": f"({piece.origin}, of the same project)"}
 
 
 def unpack(body: bytes) -> dict[str, Any]:
