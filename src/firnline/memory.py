@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date, datetime
 from functools import partial
 from os import PathLike
@@ -42,7 +42,7 @@ from firnline.engine.engine import Engine
 from firnline.engine.erasure import checked_rule, erase_conversation
 from firnline.engine.events import of_append, of_context, of_erase, of_fold, of_recall
 from firnline.engine.options import MemoryOptions, check_names
-from firnline.engine.people import ErasedPerson, Profile
+from firnline.engine.person import ErasedPerson, Person, Profile
 from firnline.engine.recall import Filters, check_filters, check_time, scope_of
 from firnline.engine.stats import Stats
 from firnline.engine.turn import (
@@ -57,7 +57,7 @@ from firnline.engine.turn import (
     stream_turn,
 )
 from firnline.engine.verify import verify_conversation
-from firnline.errors import ConflictError, InputError, ModelError, UnknownConversation
+from firnline.errors import BudgetError, ConflictError, InputError, ModelError, UnknownConversation
 from firnline.log import limits
 from firnline.log.chain import Verification
 from firnline.log.draft import count_drafts, encode_messages, hash_messages, messages_size
@@ -331,6 +331,7 @@ class Memory:
         fold: bool = True,
         past: bool = False,
         project: bool = True,
+        person: str | None = None,
     ) -> Context:
         """What a model should see of the conversation now; never more than `budget`.
 
@@ -341,6 +342,8 @@ class Memory:
         this only reads: no digest is created or recorded as pending, and no event is sent. Set
         `past` if the question is not stored yet: then the user's newest message may be shortened.
         Without `project` the strategy `project` shows this conversation alone.
+        `person` is whom a new conversation is with; the context says what is known of them, and
+        what fits the question in their other conversations.
         """
         if not isinstance(question, str | None):
             raise InputError(f"question: expected a string, got {type(question).__name__}")
@@ -354,12 +357,36 @@ class Memory:
             fold=fold,
             past=past,
         )
-        key, build = self._key(conversation), self._engine.contexts.build
+        key = self._key(conversation)
+        request = await self._with_person(key, request, person)
         if not fold:
-            return self._engine.with_estimate(await build(key, request, project=project))
+            return self._engine.with_estimate(await self._build(key, request, project=project))
         with self._engine.events.timed("context", conversation) as timer:
-            built = timer.done(of_context, await build(key, request, project=project))
+            built = timer.done(of_context, await self._build(key, request, project=project))
         return self._engine.with_estimate(built)
+
+    async def _build(self, key: Key, request: BuildRequest, *, project: bool) -> Context:
+        """The context; where the conversation alone hardly fits, nothing is said of its person."""
+        build = partial(self._engine.contexts.build, key, project=project)
+        try:
+            return await build(request)
+        except BudgetError:
+            if request.person is None:
+                raise
+            return await build(replace(request, person=None))
+
+    async def _with_person(
+        self, key: Key, request: BuildRequest, person: str | None
+    ) -> BuildRequest:
+        """The request with what is known of the conversation's person, if it is with one."""
+        head = await self._store.head(key)
+        known = head.person if head is not None else None
+        if person is not None and known not in (None, clean_name(person, "person")):
+            raise ConflictError(f"{key.conversation} is with the person {known!r}, not {person!r}")
+        if known is None and person is None:
+            return request
+        people, name = self._engine.people, known or person or ""
+        return replace(request, person=await people.material(key, name, request.question))
 
     async def set_strategy(
         self, conversation: str, strategy: Strategy | str, *, known: Head | None = None
@@ -718,6 +745,10 @@ class Memory:
         return ProjectHistory(self._store, self._tenant, clean_name(project, "project"))
 
     # -- people -------------------------------------------------------------------------------
+
+    async def people(self) -> list[Person]:
+        """Every person that a conversation is with, by name; reads all heads."""
+        return await self._engine.people.all()
 
     async def facts(
         self,

@@ -219,3 +219,94 @@ async def test_no_byte_of_an_erased_fact_is_left_on_disk(tmp_path):
         assert "vegan" in (await memory.profile("ana")).text
         for file in tmp_path.iterdir():
             assert b"eykjavi" not in file.read_bytes(), file
+
+
+@pytest.mark.promise("one-person")
+async def test_every_context_of_a_person_says_what_holds_and_only_of_them(url):
+    async with Memory.open(url, embedder=None, worker=False) as memory:
+        await memory.append("a", said("I live in Berlin."), person="ana")
+        await memory.append("b", said("I moved to Lisbon last week.", 1), person="ana")
+        await memory.append("z", said("I live in Rome.", 1), person="bob")
+        context = await memory.context("new", 8_000, "Where do I live?", person="ana")
+        assert await memory.head("new") is None  # a context stores nothing
+        profile, elsewhere = context["profile"], context["elsewhere"]
+        assert "- home city: Lisbon (said 2026-03-12)" in profile.messages[0].text
+        assert [section.name for section in context.sections] == ["profile", "elsewhere"]
+        assert "[conversation b]\n(0, 2026-03-12) user: I moved to Lisbon" in (
+            elsewhere.messages[0].text
+        )
+        assert elsewhere.why.startswith("b: 0")
+        assert context.pieces[-1].message == elsewhere.messages[0]
+        assert context.accounting.profile == profile.tokens
+        assert context.accounting.elsewhere == elsewhere.tokens
+        assert context.tokens <= context.budget.limit == 8_000
+        await memory.append("new", said("Where do I live?", 2), person="ana")
+        stored = await memory.context("new", 8_000, "Where do I live?")  # its person is known
+        assert stored["profile"] == profile
+        assert stored.messages[-1].text == "Where do I live?"
+        other = await memory.context("z", 8_000, "Where do I live?")
+        assert not any("Lisbon" in message.text for message in other.messages)
+        with pytest.raises(ConflictError, match="bob"):
+            await memory.context("z", 8_000, person="ana")
+        small = await memory.context("new", 200, "Where do I live?")
+        assert small.tokens <= 200
+        # What a context says of a person is never read as what they say.
+        await memory.append("new", [*context.messages, Message.assistant("Lisbon.")])
+        assert await values(memory) == [("home city", "Lisbon")]
+        assert len((await memory.facts(person="ana"))[0].evidence) == 1
+
+
+@pytest.mark.promise("current-facts-win")
+async def test_a_context_has_the_current_fact_of_every_kind(url):
+    wrong = []
+    async with Memory.open(url, embedder=None, worker=False) as memory:
+        for number, case in enumerate(CASES[::2]):
+            person = f"p{number}"
+            for day, text in enumerate([case.old, case.new]):
+                await memory.append(f"{person}-{day}", said(text, day), person=person)
+            context = await memory.context(f"{person}-9", 4_000, case.question, person=person)
+            (held,) = [
+                fact
+                for fact in await memory.facts(person=person)
+                if fact.evidence[-1].quote == case.new
+            ]
+            shown = context["profile"].messages[0].text
+            if f": {held.value} (" not in shown or case.new not in str(context.messages):
+                wrong.append((case.question, shown))
+    assert wrong == []
+
+
+@pytest.mark.promise("prefix-stable")
+async def test_a_profile_changes_the_start_of_a_prompt_only_when_a_fact_changes():
+    async with Memory.open("memory:", embedder=None, worker=False) as memory:
+        await memory.append("other", said("I live in Berlin. I'm vegan."), person="ana")
+        stable = []
+        for turn in range(60):
+            text = "I moved to Lisbon." if turn == 30 else f"Tell me of the tide of day {turn}."
+            await memory.append("chat", said(text, turn + 1), person="ana")
+            context = await memory.context("chat", 100_000, text)
+            await memory.append("chat", Message.assistant(f"The tide of day {turn} is high."))
+            stable.append(context["profile"].messages[0].text)
+        assert len(set(stable)) == 2
+        assert [n for n in range(1, 60) if stable[n] != stable[n - 1]] == [30]
+
+
+async def test_what_a_context_reads_does_not_grow_with_the_conversations_of_a_person():
+    reads = {}
+    for count in (3, 40):
+        async with Memory.open("memory:", embedder=None, worker=False) as memory:
+            for n in range(count):
+                await memory.append(f"c{n}", said("I live in Lisbon.", n), person="ana")
+            await memory.context("new", 8_000, person="ana")
+            store, calls = memory.store, []
+            for name in ("cards", "read", "at", "head", "conversations"):
+                real = getattr(store, name)
+
+                def counted(*given, real=real, name=name, calls=calls, **more):
+                    calls.append(name)
+                    return real(*given, **more)
+
+                setattr(store, name, counted)
+            await memory.context("new", 8_000, person="ana")
+            reads[count] = sorted(calls)
+    assert reads[3] == reads[40]

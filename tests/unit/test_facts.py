@@ -17,7 +17,7 @@ from firnline.digest.facts import (
     read_statements,
     statements_of,
 )
-from firnline.engine.people import moment
+from firnline.engine.person import moment
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log.entry import Entry
 

@@ -122,13 +122,43 @@ export function createClient(options: Options) {
     },
 
     /** The conversations by name; pages are fetched as you iterate. */
-    conversations(more: { project?: string; limit?: number } & Abortable = {}): AsyncGenerator<Head, void> {
+    conversations(
+      more: { project?: string; person?: string; limit?: number } & Abortable = {},
+    ): AsyncGenerator<Head, void> {
       const { signal, ...query } = more;
       return items(async (cursor) =>
         answer(
           await routes.GET("/api/v1/conversations", { params: { query: { ...query, cursor } }, signal: signal ?? null }),
         ),
       );
+    },
+
+    /** What a person stated in all their conversations, with quotes and times; what holds now, or held `as_of` a time. */
+    async facts(
+      person: string,
+      more: { as_of?: string; known_at?: string; history?: boolean } & Abortable = {},
+    ): Promise<Schemas["Fact"][]> {
+      const { signal, ...query } = more;
+      const request = { params: { path: { person }, query }, signal: signal ?? null };
+      return (await answer(await routes.GET("/api/v1/people/{person}/facts", request))).data;
+    },
+
+    /** What holds of a person now: the text that contexts carry, and the facts it rests on. */
+    async profile(person: string, { signal }: Abortable = {}) {
+      const request = { params: { path: { person } }, signal: signal ?? null };
+      return answer(await routes.GET("/api/v1/people/{person}", request));
+    },
+
+    /** Withdraw a fact by its id: what it replaced holds again. */
+    async revertFact(person: string, fact: string, { signal }: Abortable = {}) {
+      const request = { params: { path: { person, fact } }, signal: signal ?? null };
+      return answer(await routes.POST("/api/v1/people/{person}/facts/{fact}/revert", request));
+    },
+
+    /** Erase a person: conversations, their branches, facts, profile and prompts. */
+    async erasePerson(person: string, { signal }: Abortable = {}) {
+      const request = { params: { path: { person } }, signal: signal ?? null };
+      return answer(await routes.DELETE("/api/v1/people/{person}", request));
     },
 
     /** What a model should see of the conversation now, never more than the budget. */

@@ -185,7 +185,7 @@ export interface paths {
         head?: never;
         /**
          * Change Conversation
-         * @description Change the project, strategy or metadata of a conversation.
+         * @description Change the project, person, strategy or metadata of a conversation.
          */
         patch: operations["change_conversation"];
         trace?: never;
@@ -456,6 +456,94 @@ export interface paths {
          */
         put: operations["save_project"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List People
+         * @description List the people by name, with the number of their conversations.
+         */
+        get: operations["list_people"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/people/{person}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Profile
+         * @description What holds of a person now: the text that contexts carry, and the facts it rests on.
+         */
+        get: operations["get_profile"];
+        put?: never;
+        post?: never;
+        /**
+         * Erase Person
+         * @description Erase a person: conversations, their branches, facts, profile and prompts.
+         *
+         *     Returns one certificate. Finished exports of the tenant are deleted too.
+         */
+        delete: operations["erase_person"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/people/{person}/facts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Facts
+         * @description What a person stated in all their conversations, with quotes and times; what holds now.
+         *
+         *     `as_of`: what held at that time. `known_at`: what was known then.
+         */
+        get: operations["list_facts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/people/{person}/facts/{fact}/revert": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revert Fact
+         * @description Withdraw a fact: what it replaced holds again. Both are kept.
+         */
+        post: operations["revert_fact"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1221,10 +1309,12 @@ export interface components {
             system: number;
             pinned: number;
             task: number;
+            profile: number;
             important: number;
             digests: number;
             history: number;
             recalled: number;
+            elsewhere: number;
             retrieved: number;
             framing: number;
             free: number;
@@ -1244,6 +1334,8 @@ export interface components {
             }))[];
             /** @description Sequence number that the first message must get; otherwise 409. */
             expected_seq?: number | null;
+            /** @description Whom it is with; 409 if it is with another person. */
+            person?: string | null;
         };
         /** @description The entries that an append stored. */
         Appended: {
@@ -1359,6 +1451,8 @@ export interface components {
              * @default true
              */
             fold?: boolean;
+            /** @description Whom it is with; also of a conversation that does not exist yet. */
+            person?: string | null;
         };
         /** @description A conversation: its head, strategy, state, digests in force and pins. */
         Conversation: {
@@ -1392,6 +1486,8 @@ export interface components {
         ConversationRequest: {
             /** @description The project it belongs to. */
             project?: string | null;
+            /** @description Whom it is with. */
+            person?: string | null;
             /** @description Replaces the metadata. */
             metadata?: {
                 [key: string]: unknown;
@@ -1598,10 +1694,60 @@ export interface components {
         ErasedList: {
             data: components["schemas"]["Erased"][];
         };
+        /**
+         * @description The certificate of a person's erasure: that of each conversation, and of the facts.
+         *
+         *     `survives` are the conversations that still hold copies of messages.
+         */
+        ErasedPerson: {
+            person: string;
+            conversations: components["schemas"]["Erased"][];
+            facts: number;
+            /** Format: date-time */
+            erased_at: string;
+            survives: string[];
+        };
+        /** @description Where a fact was stated: the words, verbatim, and when they were said. */
+        Evidence: {
+            conversation: string;
+            seq: number;
+            quote: string;
+            /** Format: date-time */
+            said_at: string;
+        };
         /** @description Options of an export. */
         ExportRequest: {
             /** @description Conversations to export; default: all. */
             conversations?: string[] | null;
+        };
+        /**
+         * @description What holds of a person, or of another person or a thing they speak of.
+         *
+         *     `attribute` is the slot, as in ``home city`` or ``order 1138 · status``. The fact holds from
+         *     `valid_from` until `valid_until`, if it has ended. `ended_by` are the words that ended it, and
+         *     `superseded_by` is the fact that replaced it. It was recorded when its first evidence was said,
+         *     and withdrawn at `reverted_at`.
+         */
+        Fact: {
+            id: string;
+            person: string;
+            subject: string;
+            attribute: string;
+            value: string;
+            evidence: components["schemas"]["Evidence"][];
+            /** Format: date-time */
+            valid_from: string;
+            valid_until: string | null;
+            superseded_by: string | null;
+            ended_by: components["schemas"]["Evidence"] | null;
+            reverted_at: string | null;
+            kind: string;
+            /** Format: date-time */
+            recorded_at: string;
+        };
+        /** @description Facts of a person. */
+        Facts: {
+            data: components["schemas"]["Fact"][];
         };
         /** @description A digest that failed, with no later success. */
         FailedDigest: {
@@ -1826,6 +1972,21 @@ export interface components {
             has_more: boolean;
             data: components["schemas"]["PastTurn"][];
         };
+        /** @description A person: how many conversations are with them, and when the newest was updated. */
+        Person: {
+            person: string;
+            conversations: number;
+            /** Format: date-time */
+            updated_at: string;
+            url: string;
+        };
+        /** @description Part of the list of people. */
+        PersonPage: {
+            /** @description Cursor of the next page; null on the last. */
+            next_cursor: string | null;
+            has_more: boolean;
+            data: components["schemas"]["Person"][];
+        };
         /** @description Whether an entry is in every context. */
         Pinned: {
             conversation: string;
@@ -1853,6 +2014,21 @@ export interface components {
             } | null;
             /** @description Seconds to wait before retrying. */
             retry_after?: number | null;
+        };
+        /**
+         * @description What holds of a person now, as the text that contexts carry, with the facts it rests on.
+         *
+         *     The version grows whenever the text changes.
+         */
+        Profile: {
+            person: string;
+            text: string;
+            version: number;
+            facts: components["schemas"]["Fact"][];
+            receipt: {
+                [key: string]: unknown;
+            };
+            url: string;
         };
         /** @description A project that conversations belong to. */
         Project: {
@@ -2013,6 +2189,8 @@ export interface components {
             until?: string | null;
             /** @description Only conversations of this project. */
             project?: string | null;
+            /** @description Only conversations with this person. */
+            person?: string | null;
             /** @description Only this topic of the conversation. */
             topic?: number | null;
             /**
@@ -2272,6 +2450,8 @@ export interface components {
             tool_tokens?: number | null;
             /** @description Maximum length of the answer. */
             max_tokens?: number | null;
+            /** @description Whom the conversation is with. */
+            person?: string | null;
             /**
              * @description Stream events; the same as `Accept: text/event-stream`.
              * @default false
@@ -2710,6 +2890,8 @@ export interface operations {
             query?: {
                 /** @description Only conversations of this project. */
                 project?: string | null;
+                /** @description Only conversations with this person. */
+                person?: string | null;
                 /** @description Maximum number of items per page. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page; omit it for the first. */
@@ -3391,6 +3573,183 @@ export interface operations {
             };
         };
     };
+    list_people: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the previous page; omit it for the first. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found. */
+            200: {
+                headers: {
+                    /** @description For `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonPage"];
+                };
+            };
+            /** @description A problem (RFC 9457). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_profile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The person's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                person: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found. */
+            200: {
+                headers: {
+                    /** @description For `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Profile"];
+                };
+            };
+            /** @description A problem (RFC 9457). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    erase_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The person's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                person: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasedPerson"];
+                };
+            };
+            /** @description A problem (RFC 9457). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_facts: {
+        parameters: {
+            query?: {
+                /** @description A time with a zone, or a date: the end of that day in UTC. */
+                as_of?: string | null;
+                /** @description A time with a zone, or a date: the end of that day in UTC. */
+                known_at?: string | null;
+                /** @description Ended and reverted facts, too. */
+                history?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The person's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                person: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found. */
+            200: {
+                headers: {
+                    /** @description For `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Facts"];
+                };
+            };
+            /** @description A problem (RFC 9457). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revert_fact: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a fact. */
+                fact: string;
+                /** @description The person's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                person: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Fact"];
+                };
+            };
+            /** @description A problem (RFC 9457). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_turn: {
         parameters: {
             query?: never;
@@ -3444,6 +3803,8 @@ export interface operations {
                 until?: string | null;
                 /** @description Only conversations of this project. */
                 project?: string | null;
+                /** @description Only conversations with this person. */
+                person?: string | null;
                 /** @description Only this topic of the conversation. */
                 topic?: number | null;
                 /** @description Only topics with all of these tags. */
@@ -3527,6 +3888,8 @@ export interface operations {
                 until?: string | null;
                 /** @description Only conversations of this project. */
                 project?: string | null;
+                /** @description Only conversations with this person. */
+                person?: string | null;
                 /** @description Only this topic of the conversation. */
                 topic?: number | null;
                 /** @description Only topics with all of these tags. */

@@ -35,7 +35,10 @@ def _append(options: argparse.Namespace) -> None:
         messages = [Message(options.role, text, options.name, tool_call_id=options.tool_call_id)]
     with open_memory(options, create=True) as memory:
         appended = memory.append(
-            options.conversation, messages, idempotency_key=options.idempotency_key
+            options.conversation,
+            messages,
+            idempotency_key=options.idempotency_key,
+            person=options.person,
         )
     again = ", already stored" if appended.replayed else ""
     for entry in appended:
@@ -70,7 +73,7 @@ def _show(options: argparse.Namespace) -> None:
 def _conversations(options: argparse.Namespace) -> None:
     rows = []
     with open_memory(options) as memory:
-        heads = list(all_heads(memory, options.project))
+        heads = list(all_heads(memory, options.project, options.person))
         shown = [head for head in heads if options.all or not _is_failed_request(head)]
         for head in sorted(shown, key=lambda head: head.updated_at, reverse=True):
             title = _title_of(memory, head)
@@ -195,6 +198,7 @@ def add(command: Command) -> None:
     append.add_argument(
         "--idempotency-key", metavar="KEY", help="a retry with the same key does not append again"
     )
+    append.add_argument("--person", help="whom the conversation is with")
 
     _add_lists(command)
     branch = command(
@@ -235,6 +239,7 @@ def _add_lists(command: Command) -> None:
 
     conversations = command("conversations", _conversations, "List the conversations.")
     conversations.add_argument("--project", help="only conversations of this project")
+    conversations.add_argument("--person", help="only conversations with this person")
     conversations.add_argument(
         "--all", action="store_true", help="also failed requests of clients without a name"
     )

@@ -117,9 +117,9 @@ def _require(head: Head | None, conversation: str) -> Head:
     return head
 
 
-def all_heads(memory: Memory, project: str | None) -> Iterator[Head]:
+def all_heads(memory: Memory, project: str | None, person: str | None = None) -> Iterator[Head]:
     """Every conversation, page by page."""
     after = ""
-    while page := memory.conversations(project=project, after=after, limit=1_000):
+    while page := memory.conversations(project=project, person=person, after=after, limit=1_000):
         yield from page
         after = page[-1].conversation

@@ -22,6 +22,7 @@ from firnline.cli import (
     keys,
     log,
     maintenance,
+    people,
     proofs,
     search,
     serve,
@@ -153,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
         maintenance,
         proofs,
         hook,
+        people,
         erase,
         benchmark,
     ):

@@ -82,6 +82,8 @@ def _filters(options: argparse.Namespace) -> Filters:
         filters["since"], filters["until"] = span.since, span.until
     if options.project:
         filters["project"] = options.project
+    if options.person:
+        filters["person"] = options.person
     if options.topic is not None:
         if options.conversation is None:
             raise InputError("--topic needs --conversation")
@@ -267,9 +269,8 @@ def add(command: Command) -> None:
         "--on", metavar="DATE", help="only messages of this time: 'last tuesday', '2026-03', ..."
     )
     search.add_argument("--project", help="only conversations of this project")
-    search.add_argument(
-        "--topic", type=int, help="only this topic, by number; needs --conversation"
-    )
+    search.add_argument("--person", help="only conversations with this person")
+    search.add_argument("--topic", type=int, help="only this topic; needs --conversation")
     search.add_argument("--tag", action="append", help="only topics with this tag; repeatable")
     _add_zone(search)
     search.add_argument("--explain", action="store_true", help="show the parts of each score")

@@ -26,6 +26,8 @@ class ContextOptions(TypedDict, total=False):
     """Format of the messages."""
     fold: bool
     """False: do not create or schedule digests."""
+    person: str
+    """Whom a new conversation is with."""
 
 
 class TurnOptions(TypedDict, total=False):
@@ -45,6 +47,8 @@ class TurnOptions(TypedDict, total=False):
     """Maximum tokens of one result of these tools; default: as the window allows."""
     max_tokens: int
     """Maximum length of the answer."""
+    person: str
+    """Whom the conversation is with."""
 
 
 def plain(body: Mapping[str, Any]) -> dict[str, Any]:

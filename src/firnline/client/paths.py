@@ -38,6 +38,11 @@ def conversation_path(name: str) -> str:
     return f"{PREFIX}/conversations/{escape_name(name)}"
 
 
+def person_path(name: str) -> str:
+    """The path of a person."""
+    return f"{PREFIX}/people/{escape_name(name)}"
+
+
 def project_path(name: str) -> str:
     """The path of a project."""
     return f"{PREFIX}/projects/{escape_name(name)}"

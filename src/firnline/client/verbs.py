@@ -24,7 +24,9 @@ from firnline.client.files import body_of, save
 from firnline.client.paths import escape_name
 from firnline.context.budget import BudgetLike
 from firnline.context.plan import Strategy
+from firnline.digest.facts import Fact
 from firnline.engine.digest_history import Difference, State
+from firnline.engine.person import ErasedPerson, Person, Profile
 from firnline.engine.recall import Filters
 from firnline.engine.stats import PRICE, Stats
 from firnline.errors import FirnlineError, StoreTimeout, UnknownConversation
@@ -129,6 +131,7 @@ class Client:
         *,
         expected_seq: int | None = None,
         idempotency_key: str | None = None,
+        person: str | None = None,
     ) -> Appended:
         """Append one message or several, all or none; durable when this returns.
 
@@ -138,6 +141,8 @@ class Client:
         body: dict[str, Any] = {"messages": messages_of(messages)}
         if expected_seq is not None:
             body["expected_seq"] = expected_seq
+        if person is not None:
+            body["person"] = person
         stored = await self._to.json(
             ApiRequest(
                 method="POST",
@@ -154,10 +159,11 @@ class Client:
         conversation: str,
         *,
         project: str | None = None,
+        person: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Head:
-        """Set a conversation's project or metadata."""
-        body = {"project": project, "metadata": metadata}
+        """Set a conversation's project, person or metadata."""
+        body = {"project": project, "person": person, "metadata": metadata}
         return (await self._change(conversation, body)).head
 
     async def set_strategy(
@@ -368,10 +374,41 @@ class Client:
         return await self._get(values.Conversation, _at(conversation))
 
     def conversations(
-        self, *, project: str | None = None, limit: int | None = None
+        self, *, project: str | None = None, person: str | None = None, limit: int | None = None
     ) -> AsyncGenerator[Head, None]:
         """The conversations, sorted by name."""
-        return self._pages(Head, "/conversations", limit, project=project)
+        return self._pages(Head, "/conversations", limit, project=project, person=person)
+
+    def people(self, *, limit: int | None = None) -> AsyncGenerator[Person, None]:
+        """The people by name, with the number of their conversations."""
+        return self._pages(Person, "/people", limit)
+
+    async def facts(
+        self,
+        *,
+        person: str,
+        as_of: str | None = None,
+        known_at: str | None = None,
+        history: bool = False,
+    ) -> list[Fact]:
+        """What a person stated in all their conversations, with quotes and times."""
+        path = f"/people/{escape_name(person)}/facts"
+        asked = {"as_of": as_of, "known_at": known_at, "history": history or None}
+        return await self._list(Fact, path, **asked)
+
+    async def profile(self, person: str) -> Profile:
+        """What holds of a person now, and the facts it rests on."""
+        return await self._get(Profile, f"/people/{escape_name(person)}")
+
+    async def revert_fact(self, person: str, fact: str) -> Fact:
+        """Withdraw a fact by its id: what it replaced holds again."""
+        path = f"/people/{escape_name(person)}/facts/{fact}/revert"
+        return decode(Fact, await self._post(path))
+
+    async def erase_person(self, person: str) -> ErasedPerson:
+        """Erase a person: conversations, branches, facts, profile and prompts."""
+        path = f"/people/{escape_name(person)}"
+        return decode(ErasedPerson, await self._to.json(ApiRequest(method="DELETE", path=path)))
 
     def projects(self, *, limit: int | None = None) -> AsyncGenerator[values.Board, None]:
         """The projects by name, each with its totals."""

@@ -27,7 +27,17 @@ MORE_TO_FOLD: Final = "more digests are pending than one context waits for"
 DAMAGED: Final = "{} damaged digests were set aside; {} statements were restored from the journal"
 
 SectionName: TypeAlias = Literal[
-    "system", "pinned", "task", "important", "digests", "recent", "retrieved", "opened", "recalled"
+    "system",
+    "pinned",
+    "task",
+    "profile",
+    "important",
+    "digests",
+    "recent",
+    "retrieved",
+    "opened",
+    "recalled",
+    "elsewhere",
 ]
 
 
@@ -90,10 +100,12 @@ class Accounting:
     system: int
     pinned: int
     task: int
+    profile: int
     important: int
     digests: int
     history: int
     recalled: int
+    elsewhere: int
     retrieved: int
     framing: int
     free: int
@@ -204,10 +216,12 @@ class Context:
             system=size.get("system", 0),
             pinned=size.get("pinned", 0),
             task=size.get("task", 0),
+            profile=size.get("profile", 0),
             important=size.get("important", 0),
             digests=size.get("digests", 0),
             history=size.get("recent", 0) + size.get("opened", 0),
             recalled=size.get("recalled", 0),
+            elsewhere=size.get("elsewhere", 0),
             retrieved=size.get("retrieved", 0),
             framing=self.framing_tokens,
             free=self.room_for_retrieval(),
@@ -263,7 +277,7 @@ class Context:
 
 QUOTES: Final[tuple[SectionName, ...]] = ("opened", "recalled")
 """The sections whose messages quote entries."""
-_LATE = ("retrieved", *QUOTES)
+_LATE = ("retrieved", *QUOTES, "elsewhere")
 
 
 def as_system(system: str | Message | None) -> tuple[Message, ...]:

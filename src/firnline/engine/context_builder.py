@@ -32,6 +32,7 @@ from firnline.context.context import (
     prompt_of,
     repeated,
 )
+from firnline.context.person import PersonMaterial, person_sections, with_person
 from firnline.context.plan import Plan, Strategy, View, check, scaled
 from firnline.context.render import (
     GAP_NOTE,
@@ -82,6 +83,7 @@ class BuildRequest:
     retriever: Retriever | None = None
     fold: bool = True
     past: bool = False
+    person: PersonMaterial | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +159,9 @@ class ContextBuilder:
         `strategy` replaces the conversation's strategy for this call.
         """
         problems: list[str] = []
+        asked, sizes = request, self._sizes_for(request.budget.model)
+        about = request.person and person_sections(request.person, request.budget, sizes)
+        request = replace(request, budget=about.budget) if about else request
         scene = await self._digested(key, request, strategy, problems)
         recalled = await self._recall(key, request, scene)
         debts = (*problems, *recalled.degraded)
@@ -167,6 +172,7 @@ class ContextBuilder:
         context = await self._assembled(assemble, scene, request)
         if context.tokens > context.whole_tokens or (scene.fits and not scene.holds_whole_log):
             context = await self._or_whole_log(context, key, scene, request)
+        context = with_person(context, about, asked.budget) if about else context
         context = await self._retrieve(context, request)
         return self._compare(key, context, remember=request.fold)
 

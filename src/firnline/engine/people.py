@@ -8,13 +8,15 @@ facts     every statement of the person, added in the order they were said
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from firnline.context.person import PersonMaterial
 from firnline.digest.facts import (
     DatedStatement,
     Fact,
@@ -26,61 +28,30 @@ from firnline.digest.facts import (
     read_statements,
     statements_of,
 )
-from firnline.errors import InputError, StoreCorrupt
+from firnline.engine.person import Person, Profile, moment
+from firnline.errors import InputError, StoreCorrupt, outline
 from firnline.log import limits
-from firnline.log.entry import Appended, Entry, Erased, Head, Hits, Key, Scope
+from firnline.log.entry import Appended, Entry, Head, Hit, Hits, Key, Scope
 from firnline.log.message import microseconds
+from firnline.log.text import clean_text
 from firnline.log.threads import run_by_size
 from firnline.protocols import Clock, Store
 from firnline.recall.facts import answering_facts, newest_evidence, put_facts_first
+from firnline.recall.search import EntryFinder
 from firnline.store import facts as cards
 from firnline.store import journal
 from firnline.store.cards import PROMPT, prompt_name
 from firnline.store.facts import StatedCard
 from firnline.transfer.scan import heads
 
+logger: Final = logging.getLogger("firnline")
+
 _REMEMBERED: Final = limits.HEADS_REMEMBERED
+_ELSEWHERE_MAX: Final = 8
+_LIKELY: Final = 0.1
+"""The chance to be evidence that a message of another conversation needs to be in a context."""
 _PROGRESS_STEP: Final = 64
 """Messages that state nothing are read again after a restart, up to so many."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """What holds of a person now, as the text that contexts carry, with the facts it rests on.
-
-    The version grows whenever the text changes.
-    """
-
-    person: str
-    text: str = ""
-    version: int = 0
-    facts: tuple[Fact, ...] = ()
-
-    @property
-    def receipt(self) -> dict[str, Any]:
-        """What the text was made from: its facts, and the messages they were said in."""
-        places = {(one.conversation, one.seq) for fact in self.facts for one in fact.evidence}
-        conversations = {conversation for conversation, _ in places}
-        return {
-            "facts": len(self.facts),
-            "messages": len(places),
-            "conversations": len(conversations),
-            "version": self.version,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasedPerson:
-    """The certificate of a person's erasure: that of each conversation, and of the facts.
-
-    `survives` are the conversations that still hold copies of messages.
-    """
-
-    person: str
-    conversations: tuple[Erased, ...]
-    facts: int
-    erased_at: datetime
-    survives: tuple[str, ...] = ()
 
 
 class _Read(NamedTuple):
@@ -111,6 +82,7 @@ class People:
 
     def __init__(self, store: Store, tenant: str, clock: Clock) -> None:
         self._store, self._tenant, self._clock = store, tenant, clock
+        self._finder = EntryFinder(store, clock=clock)
         self._read: OrderedDict[Key, _Read] = OrderedDict()
         self._recorded: OrderedDict[Key, str] = OrderedDict()
 
@@ -252,6 +224,20 @@ class People:
         await cards.drop_state(self._store, self._tenant, person)
         return len(await self.facts(person))
 
+    async def all(self) -> list[Person]:
+        """Every person by name; reads the heads of all conversations."""
+        found: dict[str, Person] = {}
+        async for head in heads(self._store, self._tenant):
+            if head.person is None:
+                continue
+            known = found.get(head.person)
+            found[head.person] = Person(
+                person=head.person,
+                conversations=known.conversations + 1 if known else 1,
+                updated_at=max(known.updated_at, head.updated_at) if known else head.updated_at,
+            )
+        return [found[name] for name in sorted(found, key=str.encode)]
+
     # -- recall -------------------------------------------------------------------------------
 
     async def put_facts_first(
@@ -275,6 +261,35 @@ class People:
         while tokens is not None and sum(hit.entry.tokens for hit in found) > tokens:
             found.pop()
         return Hits(found[:limit], hits.degraded, hits.earned)
+
+    async def material(self, key: Key, person: str, question: str | None) -> PersonMaterial:
+        """What a context says of a person; what it costs depends on what it finds."""
+        if (known := self._read.get(key)) is None or known.person != person:
+            await self.read(key, person)
+        held = await self._held(person)
+        first = await self._store.conversations(self._tenant, person=person, limit=2)
+        others = any(head.conversation != key.conversation for head in first)
+        hits: tuple[Hit, ...] = ()
+        if others and question:
+            scope = Scope(person=person)
+            found = await self._find(question, scope)
+            found = await self.put_facts_first(question, found, scope, (None, None))
+            own = key.conversation
+            apart = [hit for hit in found if own not in (hit.conversation, *hit.also_in)]
+            likely = [hit for hit in apart if hit.chance >= _LIKELY or "fact" in hit.parts]
+            hits = tuple(likely[:_ELSEWHERE_MAX])
+        lines = tuple(held.text.splitlines())
+        return PersonMaterial(lines=lines, version=held.version, hits=hits, others=others)
+
+    async def _find(self, question: str, scope: Scope) -> Hits:
+        """What fits a question, found by its words."""
+        try:
+            return await self._finder.find(
+                self._tenant, clean_text(question), scope, limit=2 * _ELSEWHERE_MAX
+            )
+        except StoreCorrupt as error:
+            logger.warning("nothing is recalled of a person: %s", outline(error))
+            return Hits()
 
     # -- changes and erasure ------------------------------------------------------------------
 
@@ -409,25 +424,3 @@ def _from_json(person: str, fields: dict[str, Any]) -> _Held:
     names = ("seal", "version", "text", "places")
     state = FactState.from_json(person, fields["state"])
     return _Held(state, *(fields[name] for name in names))
-
-
-def moment(name: str, at: datetime | date | str | None) -> datetime | None:
-    """A time that was given as a datetime, or as a date, which is the end of that day in UTC."""
-    if isinstance(at, str):
-        try:
-            at = (
-                date.fromisoformat(at)
-                if len(at) == len("2026-09-01")
-                else datetime.fromisoformat(at)
-            )
-        except ValueError as error:
-            raise InputError(f"{name}: {at!r} is no date or time, as in 2026-09-01") from error
-    if isinstance(at, datetime):
-        if at.utcoffset() is None:
-            raise InputError(f"{name} needs a time zone, for example datetime.UTC")
-        return at
-    if isinstance(at, date):
-        return datetime.combine(at, time(), UTC) + timedelta(days=1, microseconds=-1)
-    if at is not None:
-        raise InputError(f"{name}: expected a datetime or a date, got {type(at).__name__}")
-    return None

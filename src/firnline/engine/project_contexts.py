@@ -39,7 +39,7 @@ from firnline.strategies import project as by_project
 logger: Final = logging.getLogger("firnline.context")
 
 _HEADING: Final = "A summary of the earlier conversation {} of the same project. It is data:"
-_BEFORE: Final = ("system", "pinned", "task", "important")
+_BEFORE: Final = ("system", "pinned", "task", "profile", "important")
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _TASK_FRAME: Final = 100  # tokens around a task
 _SHARE: Final = 5  # digests of other conversations have one in so many tokens of a lean context

@@ -97,8 +97,9 @@ async def _store(request: ProxyRequest, messages: Sequence[Message]) -> Location
     for _ in range(limits.LOCATE_TRIES):
         plan = await _plan(request, messages)
         with suppress(ConflictError):  # another request appended: look again
-            return await _store_new(request.memory, plan)
-    return await _store_new(request.memory, await _plan(request, messages))
+            return await _store_new(request.memory, plan, request.sender.person)
+    plan = await _plan(request, messages)
+    return await _store_new(request.memory, plan, request.sender.person)
 
 
 # -- planning ---------------------------------------------------------------------------------
@@ -273,15 +274,16 @@ async def _branch(memory: Memory, location: Location) -> Location:
     )
 
 
-async def _store_new(memory: Memory, plan: _Plan) -> Location:
+async def _store_new(memory: Memory, plan: _Plan, person: str | None = None) -> Location:
     """Append the new messages, and save the prefixes that they complete."""
+    await _check_person(memory, plan.location, person)
     location = await _branch(memory, plan.location) if plan.branch else plan.location
     if not plan.new:
         return location
     # Clients may send several requests at once to a conversation they name; each is appended.
     expected = None if location.named else location.next_seq
     new = [_mark_unspoken(each) for each in plan.new] if location.anonymous else plan.new
-    stored = await memory.append(location.conversation, new, expected_seq=expected)
+    stored = await memory.append(location.conversation, new, expected_seq=expected, person=person)
     spoken = [entry.seq for entry in stored if is_spoken(entry.message)]
     hashes = location.hashes[len(location.hashes) - len(spoken) :]
     keys, last = _key_hashes(location), stored[-1]
@@ -289,6 +291,13 @@ async def _store_new(memory: Memory, plan: _Plan) -> Location:
     await _save_prefixes(memory, location.conversation, (*hashes, *keys), seqs)
     first = stored[0].seq
     return replace(location, question=last.seq, hash=last.hash, next_seq=last.seq + 1, first=first)
+
+
+async def _check_person(memory: Memory, location: Location, person: str | None) -> None:
+    """Raise `ConflictError` if a user names the conversation of another one."""
+    head = await memory.head(location.conversation) if person and location.named else None
+    if head is not None and head.person not in (None, person):
+        raise ConflictError(f"{location.conversation} is with another person")
 
 
 def _mark_unspoken(message: Message) -> Message:

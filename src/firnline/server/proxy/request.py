@@ -96,11 +96,12 @@ class Sender(NamedTuple):
     """Who sent a request, as a hash of all that tells callers apart.
 
     `named` if the request names its user. Without that, several people may be the same sender: an
-    address is shared by all users of an application.
+    address is shared by all users of an application. `person` is that user's name.
     """
 
     id: str
     named: bool
+    person: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +313,16 @@ def find_sender(
     users = {name: value for name, value in named.items() if isinstance(value, str) and value}
     who = [caller.id, caller.token, *sorted(users.items())] if users else [caller.id, caller.token]
     text = json.dumps([*who, "" if users else address])
-    return Sender(hashlib.blake2b(text.encode(), digest_size=16).hexdigest(), bool(users))
+    sender = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    names = (_person_name(name, value) for name, value in users.items())
+    return Sender(sender, bool(users), next(filter(None, names), None))
+
+
+def _person_name(field: str, user: str) -> str | None:
+    """The person that a request names as its user; without Claude Code's session."""
+    if field == _USER_METADATA and _session_id(user):
+        user = user.rpartition(_SESSION)[0]
+    return _usable_name(user)
 
 
 def _usable_name(name: object) -> str | None:

@@ -32,7 +32,8 @@ async def build_context(
     with a read-only key. 422 if required parts do not fit: `floor` is what they need, `blockers`
     lists them.
     """
-    await require_head(memory, conversation)
+    if body.person is None:
+        await require_head(memory, conversation)
     context = await memory.context(
         conversation,
         budget_of(parts_of(request), memory, body.budget),
@@ -41,6 +42,7 @@ async def build_context(
         tools=body.tools,
         task=body.task,
         fold=body.fold and may_write(request),
+        person=body.person,
     )
     charge(request, context.tokens)
     write = partial(responses.context, context, body.format)

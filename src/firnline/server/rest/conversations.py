@@ -52,12 +52,15 @@ async def list_conversations(
     project: Annotated[
         Name | None, Query(description="Only conversations of this project.")
     ] = None,
+    person: Annotated[
+        Name | None, Query(description="Only conversations with this person.")
+    ] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
     """List the conversations by name."""
     after = read_cursor(cursor, str) or ""
-    found = await memory.conversations(project=project, after=after, limit=limit)
+    found = await memory.conversations(project=project, person=person, after=after, limit=limit)
     following = found[-1].conversation if len(found) == limit else None
     return etag_response(
         request, responses.page([responses.head(head) for head in found], following)
@@ -91,7 +94,7 @@ async def _describe(memory: Memory, head: Head) -> dict[str, Any]:
 async def change_conversation(
     memory: Writing, conversation: Conversation, body: ConversationRequest
 ) -> Response:
-    """Change the project, strategy or metadata of a conversation."""
+    """Change the project, person, strategy or metadata of a conversation."""
     for _ in range(limits.ANSWER_TRIES):
         head = await require_head(memory, conversation)
         # After a conflict, check again whether it was erased.
@@ -103,8 +106,9 @@ async def change_conversation(
 async def _change(memory: Memory, head: Head, body: ConversationRequest) -> Head:
     named, name = body.strategy, head.conversation
     chosen = strategy_named(named.name, named.parameters) if named else None
-    if body.project is not None or body.metadata is not None:
-        head = await memory.describe(name, project=body.project, metadata=body.metadata, known=head)
+    about = {"project": body.project, "person": body.person, "metadata": body.metadata}
+    if any(value is not None for value in about.values()):
+        head = await memory.describe(name, **about, known=head)  # type: ignore[arg-type]
     return head if chosen is None else await memory.set_strategy(name, chosen, known=head)
 
 

@@ -26,7 +26,7 @@ OfRole = Annotated[Role | None, Query(description="Only messages of this role.")
 
 
 @asynccontextmanager
-async def _without_exports(request: Request) -> AsyncIterator[None]:
+async def without_exports(request: Request) -> AsyncIterator[None]:
     """Delete the tenant's finished exports, which may hold copies of what is erased."""
     jobs, tenant = parts_of(request).jobs, caller_of(request).tenant
     await jobs.forget(tenant)
@@ -47,7 +47,7 @@ async def erase_conversation(
     Finished exports of the tenant are deleted too.
     """
     await require_head(memory, conversation)
-    async with _without_exports(request):
+    async with without_exports(request):
         erased = await memory.erase(conversation, branches=branches)
     return json_response(responses.plain(erased))
 
@@ -72,7 +72,7 @@ async def erase_message(
     A call of a tool and its results are erased together.
     """
     await require_head(memory, conversation)
-    async with _without_exports(request):
+    async with without_exports(request):
         erased = await memory.erase_messages(conversation, seq, seq, branches=branches)
     return json_response(responses.plain(erased))
 
@@ -91,7 +91,7 @@ async def erase_messages(  # noqa: PLR0913, PLR0917 - each is a parameter of the
 ) -> Response:
     """Erase the messages of a span, of a role or of a time, and everything derived from them."""
     await require_head(memory, conversation)
-    async with _without_exports(request):
+    async with without_exports(request):
         erased = await memory.erase_messages(
             conversation,
             first_seq,
@@ -114,6 +114,6 @@ async def erase_old_messages(
     branches: WithBranches = False,
 ) -> Response:
     """Erase old messages of all conversations; a certificate for each that had some."""
-    async with _without_exports(request):
+    async with without_exports(request):
         erased = await memory.erase_before(until, project=project, role=role, branches=branches)
     return json_response({"data": responses.plain(erased)})

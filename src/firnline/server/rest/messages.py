@@ -105,7 +105,11 @@ async def append_messages(
     size = text_size(items)
     messages = await run_by_size(size, partial(_messages_of, body.messages))
     appended = await memory.append(
-        conversation, messages, expected_seq=body.expected_seq, idempotency_key=idempotency_key
+        conversation,
+        messages,
+        expected_seq=body.expected_seq,
+        idempotency_key=idempotency_key,
+        person=body.person,
     )
     headers = {"location": f"{conversation_path(conversation)}/messages/{appended.seq}"}
     if appended.replayed:

@@ -40,7 +40,23 @@ def _project(
     return unescape_name(project)
 
 
+def _person(
+    person: Annotated[
+        str,
+        Path(
+            description=f"The person's name. {RULE}",
+            min_length=1,
+            max_length=_CHARS_MAX,
+            examples=["ana"],
+        ),
+    ],
+) -> str:
+    return unescape_name(person)
+
+
 Conversation = Annotated[str, Depends(_conversation)]
 """The name of a conversation in the path."""
+PersonName = Annotated[str, Depends(_person)]
+"""The name of a person in the path."""
 ProjectName = Annotated[str, Depends(_project)]
 """The name of a project in the path."""

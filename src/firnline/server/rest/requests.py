@@ -148,6 +148,9 @@ class AppendRequest(RequestBody):
     expected_seq: Seq | None = Field(
         None, description="Sequence number that the first message must get; otherwise 409."
     )
+    person: Name | None = Field(
+        None, description="Whom it is with; 409 if it is with another person."
+    )
 
 
 # -- contexts and turns -----------------------------------------------------------------------
@@ -190,6 +193,9 @@ class ContextRequest(RequestBody):
     task: str | None = Field(None, description="The current task; default: the project's.")
     format: Literal["openai", "anthropic"] = Field("openai", description="Format of the messages.")
     fold: bool = Field(True, description="False: do not create or schedule digests.")
+    person: Name | None = Field(
+        None, description="Whom it is with; also of a conversation that does not exist yet."
+    )
 
 
 class TopicContextRequest(RequestBody):
@@ -224,6 +230,7 @@ class TurnRequest(RequestBody):
         description="Maximum tokens of one result of these tools; default: as the window allows.",
     )
     max_tokens: Tokens | None = Field(None, description="Maximum length of the answer.")
+    person: Name | None = Field(None, description="Whom the conversation is with.")
     stream: bool = Field(
         False, description="Stream events; the same as `Accept: text/event-stream`."
     )
@@ -254,6 +261,7 @@ class ConversationRequest(RequestBody):
     )
 
     project: Name | None = Field(None, description="The project it belongs to.")
+    person: Name | None = Field(None, description="Whom it is with.")
     metadata: Metadata | None = Field(None, description="Replaces the metadata.")
     strategy: StrategyRequest | None = Field(None, description="How its contexts are planned.")
 
@@ -344,6 +352,7 @@ class SearchQuery(BaseModel):
     since: Time | None = Field(None, description="Only messages sent at or after this time.")
     until: Time | None = Field(None, description="Only messages sent before this time.")
     project: Name | None = Field(None, description="Only conversations of this project.")
+    person: Name | None = Field(None, description="Only conversations with this person.")
     topic: Seq | None = Field(None, description="Only this topic of the conversation.")
     tags: list[Name] = Field(
         default=[], max_length=_TAGS_MAX, description="Only topics with all of these tags."

@@ -20,7 +20,8 @@ from firnline.client import values
 from firnline.client.wire import HASH, Doc, WireEntry
 from firnline.context.budget import Budget
 from firnline.context.context import Accounting, LeftOut
-from firnline.engine import stats
+from firnline.digest import facts
+from firnline.engine import person, stats
 from firnline.engine.digest_history import Difference, State
 from firnline.errors import FirnlineError
 from firnline.log import entry as log
@@ -224,6 +225,16 @@ ProjectPage: Final = _page_of(
     ProjectBoard,
     active=Annotated[str | None, Doc("The active project with the latest activity.")],
 )
+
+# -- people -----------------------------------------------------------------------------------
+
+Evidence: Final = model_of(facts.Evidence)
+Fact: Final = model_of(facts.Fact, kind=str, recorded_at=_INSTANT)
+Facts: Final = _list_of("Facts", "Facts of a person.", Fact)
+Profile: Final = model_of(person.Profile, receipt=_OBJECT, url=_URL)
+Person: Final = model_of(person.Person, url=_URL)
+PersonPage: Final = _page_of("PersonPage", "Part of the list of people.", Person)
+ErasedPerson: Final = model_of(person.ErasedPerson)
 
 # -- contexts, turns and recall ---------------------------------------------------------------
 

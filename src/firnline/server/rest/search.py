@@ -56,7 +56,7 @@ async def _search(
     memory: Memory, conversation: str | None, query: SearchQuery
 ) -> dict[str, object]:
     filters = Filters()
-    for name in ("roles", "since", "until", "project", "topic", "tags"):
+    for name in ("roles", "since", "until", "project", "person", "topic", "tags"):
         value = getattr(query, name)
         if value not in (None, []):
             filters[name] = value

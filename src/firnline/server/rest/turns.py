@@ -126,6 +126,8 @@ def _options(parts: Parts, memory: Memory, body: TurnRequest) -> TurnOptions:
         options["tool_tokens"] = body.tool_tokens
     if body.max_tokens is not None:
         options["max_tokens"] = body.max_tokens
+    if body.person is not None:
+        options["person"] = body.person
     return options
 
 
