@@ -71,6 +71,7 @@ async def test_every_operation_of_the_document_is_reached_by_a_verb(tmp_path):
             await _written_and_read(client, server.run, memory)
             await _digested(client, server.run, memory)
             await _found_and_counted(client, server.run, memory)
+            await _known(client, server.run, memory)
             await _moved(client, tmp_path)
     missing = {
         operation["operationId"]
@@ -78,6 +79,17 @@ async def test_every_operation_of_the_document_is_reached_by_a_verb(tmp_path):
         if (method, path) not in asked
     }
     assert missing == ALSO_BY_BODY
+
+
+async def _known(client, run, memory):
+    await client.append("hello", Message.user("I live in Berlin."), person="ana")
+    facts = await client.facts(person="ana")
+    assert facts == run(memory.facts(person="ana"))
+    assert await client.profile("ana") == run(memory.profile("ana"))
+    assert await every(client.people()) == run(memory.people())
+    assert (await client.revert_fact("ana", facts[0].id)).value == "Berlin"
+    erased = await client.erase_person("ana")
+    assert [one.conversation for one in erased.conversations] == ["hello"]
 
 
 async def _written_and_read(client, run, memory):
