@@ -161,6 +161,11 @@ class Memory:
         return self._tenant
 
     @property
+    def clock(self) -> Clock:
+        """Where the current time comes from."""
+        return self._clock
+
+    @property
     def store(self) -> Store:
         """The store of the conversations."""
         return self._store

@@ -104,6 +104,11 @@ class Memory(SyncFacade[_Memory]):
         return self.behind.tenant
 
     @property
+    def clock(self) -> Clock:
+        """Where the current time comes from."""
+        return self.behind.clock
+
+    @property
     def store(self) -> Store:
         """The store; its methods are asynchronous."""
         return self.behind.store

@@ -217,6 +217,19 @@ async def test_a_server_that_only_reads_takes_nothing(memory):
 
 
 @pytest.mark.requirement("B5")
+async def test_dates_follow_the_clock_of_the_memory():
+    async with Memory.open("memory:", embedder=None, clock=lambda: NOW) as memory:
+        await memory.append("a", Message.user("by ferry"))
+
+        async def only():
+            return memory
+
+        async with Client(build(only)) as client:
+            done = await client.call_tool("by_date", {"date": "today"})
+    assert [m["text"] for m in done.structured_content["messages"]] == ["by ferry"]
+
+
+@pytest.mark.requirement("B5")
 async def test_by_date_understands_words_for_a_time_and_a_zone(agent, memory):
     await memory.append("a", said("user", "last wednesday", days=7))
     await memory.append("a", said("user", "yesterday", days=1))

@@ -71,17 +71,19 @@ def build(
     may_write: Callable[[], bool] = lambda: True,
     charge: Callable[[int], None] = lambda _: None,
     zone: str = "UTC",
-    clock: Clock = utc_now,
+    clock: Clock | None = None,
 ) -> Server[Any]:
     """Build a server; `memory_of` is called once for every request.
 
     `may_write` is called before `append`, and `charge` with the number of tokens that a request
-    stored or that a context has. Dates and times are in `zone`, unless a call names another one.
+    stored or that a context has. Dates and times are in `zone`, unless a call names
+    another one, and relative to the memory's clock, unless a `clock` is passed.
     """
-    default_zone, count = make_frame(clock(), zone).zone, counter()
+    default_zone, count = make_frame(utc_now(), zone).zone, counter()
 
     async def new_deps() -> ToolDeps:
-        return ToolDeps(await memory_of(), default_zone, clock, count, charge)
+        memory = await memory_of()
+        return ToolDeps(memory, default_zone, clock or memory.clock, count, charge)
 
     handlers = _Handlers(new_deps, may_write)
     return Server(
