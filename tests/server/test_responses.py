@@ -315,6 +315,26 @@ def test_items_are_named_by_reference(site):
         create(site.sdk, [{"type": "item_reference", "id": "msg_unknown"}])
 
 
+def test_an_id_that_an_endpoint_uses_twice_mixes_up_nothing(native):
+    def answer(text, item_id):
+        part = {"type": "output_text", "text": text, "annotations": []}
+        about = {"id": item_id, "type": "message", "role": "assistant", "status": "completed"}
+        return {"content": [{**about, "content": [part]}]}
+
+    twice = "msg_" + "0" * 30
+    native.model.say(answer("Ann's", twice), answer("Bob's", twice), answer("short", "msg_1"))
+    for name in ("ann", "bob", "eve"):
+        create(native.sdk, f"I am {name}.", metadata={"conversation_id": name})
+    question = {"role": "user", "content": "and?"}
+    with pytest.raises(openai.BadRequestError, match="several conversations"):
+        create(native.sdk, [question, {"type": "item_reference", "id": twice}, question])
+    with pytest.raises(openai.NotFoundError):
+        create(native.sdk, [question, {"type": "item_reference", "id": "msg_1"}, question])
+    reference = [{"type": "item_reference", "id": twice}, question]
+    create(native.sdk, reference, conversation="bob")
+    assert "Ann's" not in json.dumps(native.model.requests[-1])
+
+
 def test_a_compaction_loses_nothing(site):
     turns = [("user", "Order 1138 never arrived."), ("assistant", "I see.")]
     history = [{"role": role, "content": text} for role, text in turns]

@@ -168,16 +168,16 @@ def answer_of(
         }
         if message.get("refusal"):
             part = {"type": "refusal", "refusal": message["refusal"]}
-        about = {"id": f"msg_up{number}", "type": "message", "status": "completed"}
+        about = {"id": f"msg_up{number:020}", "type": "message", "status": "completed"}
         output = [{**about, "role": "assistant", "content": [part]}]
     for at, call in enumerate(message.get("tool_calls") or ()):
         function = call["function"]
         item = {"call_id": call["id"], "name": function["name"], "status": "completed"}
         if function["name"] in custom:
-            about = {"id": f"ctc_up{number}_{at}", "type": "custom_tool_call"}
+            about = {"id": f"ctc_up{number:020}_{at}", "type": "custom_tool_call"}
             output.append({**about, **item, "input": function["arguments"]})
         else:
-            about = {"id": f"fc_up{number}_{at}", "type": "function_call"}
+            about = {"id": f"fc_up{number:020}_{at}", "type": "function_call"}
             output.append({**about, **item, "arguments": function["arguments"]})
     why = _REASONS.get(reason)
     read, written = prompt_tokens(request), int(count_tokens(json.dumps(output)))

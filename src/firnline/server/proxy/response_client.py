@@ -59,8 +59,7 @@ class ResponseClient(Dialect):
     @property
     def stream_name(self) -> str | None:
         """See `Dialect.stream_name`."""
-        head = self.task.head
-        return f"response {head['id']}" if head["background"] else None
+        return f"response {self.task.head['id']}"
 
     def headers(self) -> dict[str, str]:
         """See `Dialect.headers`."""

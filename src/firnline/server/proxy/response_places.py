@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import zstandard
 
-from firnline.errors import NotFound, StoreCorrupt
+from firnline.errors import InputError, NotFound, StoreCorrupt
 from firnline.log.entry import Card, Entry
 from firnline.log.message import Message
 from firnline.log.openai_items import items_of
@@ -30,6 +30,9 @@ RESPONSE: Final = "response"
 ITEM: Final = "item"
 _PREFIXES: Final = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
 _ID_DIGITS: Final = 12
+_SAME_MAX: Final = 100
+_ID_CHARS_MIN: Final = 16
+"""Shorter ids of an endpoint are not random, so they may mean several items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +79,12 @@ def item_cards(tenant: str, entry: Entry, conversation: str) -> Iterator[Card]:
     """Cards that lead from the items of an entry to it."""
     body = json.dumps([conversation, entry.seq]).encode()
     for item in items_of(entry.message):
-        if isinstance(item.get("id"), str):
+        item_id = item.get("id")
+        if isinstance(item_id, str) and len(item_id) >= _ID_CHARS_MIN:
             yield Card(
                 tenant=tenant,
                 kind=ITEM,
-                name=card_name(item["id"]),
+                name=f"{card_name(item_id)}/{card_name(conversation)}",
                 body=body,
                 conversation=conversation,
             )
@@ -150,22 +154,29 @@ async def find_item(
     memory: Memory, item_id: str, conversation: str | None = None
 ) -> tuple[Entry, Item]:
     """The entry with an item, and the item; `NotFound` if there is none in this conversation."""
-    missing = NotFound(f"Item with id {item_id[:80]!r} not found.")
-    card = await memory.cards.get(ITEM, card_name(item_id))
-    if card is not None:
-        found, seq = parse_unique(card.body)
-    elif conversation is not None and (number := _seq_in(item_id)) is not None:
-        found, seq = conversation, number
-    else:
-        raise missing
-    if conversation is not None and found != conversation:
-        # A branch has copies of the items, at the same places.
-        found = conversation
-    for entry in await memory.read(found, first_seq=seq, last_seq=seq):
-        for item in listed_items(entry):
-            if item["id"] == item_id:
-                return entry, item
-    raise missing
+    for found, seq in await _places_of(memory, item_id, conversation):
+        for entry in await memory.read(found, first_seq=seq, last_seq=seq):
+            for item in listed_items(entry):
+                if item["id"] == item_id:
+                    return entry, item
+    raise NotFound(f"Item with id {item_id[:80]!r} not found.")
+
+
+async def _places_of(
+    memory: Memory, item_id: str, conversation: str | None
+) -> list[tuple[str, int]]:
+    """Where an item may be; an endpoint that uses an id twice must not mix up conversations."""
+    prefix = f"{card_name(item_id)}/"
+    cards = await memory.cards.find(ITEM, prefix=prefix, limit=_SAME_MAX)
+    places: list[tuple[str, int]] = [tuple(parse_unique(card.body)) for card in cards]
+    if conversation is None:
+        if len(places) > 1:
+            raise InputError(f"item {item_id[:80]!r} is in several conversations; send it whole")
+        return places
+    # A branch has copies of the items, at the same places.
+    seqs = [seq for found, seq in places if found == conversation] or [seq for _, seq in places]
+    made = _seq_in(item_id)
+    return [(conversation, seq) for seq in (*seqs, *([] if made is None else [made]))]
 
 
 # -- items as clients get them ----------------------------------------------------------------

@@ -222,9 +222,11 @@ async def _resolve(memory: Memory, items: Sequence[Item], conversation: str | No
 
 async def _find_referred(memory: Memory, item_id: str, conversation: str | None) -> Any:
     try:
-        return await find_item(memory, item_id)
-    except NotFound:
         return await find_item(memory, item_id, conversation)
+    except NotFound:
+        if conversation is None:
+            raise
+        return await find_item(memory, item_id)
 
 
 def check_items(given: object, where: str) -> list[Item]:
