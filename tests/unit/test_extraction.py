@@ -91,6 +91,9 @@ def test_the_same_of_any_conversation(entries):
         ("It's the job I love most.", {}),
         ("Oh great, I just love waiting on hold.", {}),
         ("Mi hermana dice que odio el mar.", {}),
+        ("Packstationen mag ich nicht.", {"Packstationen": "mag ich nicht"}),
+        ("Je ne bois pas d'alcool.", {"alcool": "ne bois pas"}),
+        ("Mi color favorito es el verde y me voy.", {"color favorito": "el verde"}),
         ("Meine Freundin mag Tabellen.", {}),
         ("我朋友说她喜欢表格。", {}),
         ("Si tuviera tiempo, prefiero leer.", {}),
@@ -136,6 +139,8 @@ def test_requests_guesses_comments_and_what_others_say_are_no_facts(text):
         ("Estudio en la Universidad de Zaragoza.", ["Universidad de Zaragoza"]),
         ("Je travaille à l'Université de Rennes.", ["Université de Rennes"]),
         ("我叫林晓雯，在浙江大学学习。", ["林晓雯", "浙江大学"]),
+        ("我们养了一只叫豆豆的猫。", ["豆豆"]),
+        ("Советую Tilda.", ["Tilda"]),
     ],
 )
 def test_entities_are_whole_names(text, entities):

@@ -23,7 +23,7 @@ _SETTLED: Final = (
     r"|concluded|picked)\b(?! (?:them|it|this|that|these|up|you|him|her)\b)",
     rf"\b(?:the |our |final )decision (?:is|was)\b{_NOT_YET}|\bdecision:{_NOT_YET}",
     r"\b(?:it['’]s|it is) (?:decided|settled|agreed)\b|^agreed\b ?[:-](?=\W*(?:\S+ ){2})",
-    r"\b(?:entschieden|beschlossen)\b|\bwir haben uns\b[^.!?\n]{1,80}\b(?:geeinigt|festgelegt)\b",
+    r"\b(?:entschieden|beschlossen)\b|\bwir haben uns\b[^!?\n]{1,80}\b(?:geeinigt|festgelegt)\b",
     r"\b(?:hemos (?:decidido|acordado|quedado en)|decidimos|acordamos|quedamos en|optamos por|se decidió)\b",
     r"\b(?:nous avons|on a) (?:décidé|choisi|convenu)\b|c['’]est décidé|\bnous sommes convenus\b",
     r"\b(?:мы (?:\w+ )?(?:решили|выбрали|остановились на)|решено|договорились|остановились на)\b",

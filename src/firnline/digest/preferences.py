@@ -106,9 +106,9 @@ _ATTITUDE: Final = (
 _FAVORITE: Final = any_of(
     r"\bmy (?P<name>favou?rite (?:[^\W\d_]{2,20} ){1,2}?)(?:is|are|has always been) (?P<value>[^.,;!?\n]{1,50}?)"
     r"(?=[.,;!?]|\s(?:and|but|because|since)\b|\Z)",
-    r"\bmeine? (?P<name2>Lieblings\w{2,20}) (?:ist|sind) (?P<value2>[^.,;!?\n]{1,50})",
-    r"\bmi (?P<name3>\w{2,20} favorit[oa]) es (?P<value3>[^.,;!?\n]{1,50})",
-    r"\bm(?:on|a) (?P<name4>\w{2,20} préférée?) est (?P<value4>[^.,;!?\n]{1,50})",
+    r"\bmeine? (?P<name2>Lieblings\w{2,20}) (?:ist|sind) (?P<value2>[^.,;!?\n]{1,50}?)(?=[.,;!?]| und | aber |\Z)",
+    r"\bmi (?P<name3>\w{2,20} favorit[oa]) es (?P<value3>[^.,;!?\n]{1,50}?)(?=[.,;!?]| y | pero |\Z)",
+    r"\bm(?:on|a) (?P<name4>\w{2,20} préférée?) est (?P<value4>[^.,;!?\n]{1,50}?)(?=[.,;!?]| et | mais |\Z)",
     r"\bмо(?:й|я|ё|е) (?P<name5>любим\w{2,3} \w{2,20}) ?[—–-] ?(?P<value5>[^.,;!?\n]{1,50})",
     r"我最喜欢的(?P<name6>[^，。是\n]{1,8})是(?P<value6>[^，。！\n]{1,20})",
 )

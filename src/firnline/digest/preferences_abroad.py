@@ -31,7 +31,9 @@ _PATTERNS: Final = (
     rf"\bich (?P<how>esse|trinke|benutze|nutze|fliege) (?P<no>nie|niemals|immer|keine?n?) {_THING}",
     rf"\bich (?:bin|reagiere) (?P<how>allergisch) (?:gegen|auf) {_THING}",
     rf"\bich habe eine? (?P<how>\w{{0,20}}[Aa]llergie) gegen {_THING}",
+    r"\A\W*(?P<thing>[A-ZÄÖÜ]\w{2,30}) (?P<how>mag ich(?: gar| überhaupt)? nicht|mag ich|hasse ich|liebe ich)\b",
     # Spanish
+    rf"\b(?:yo )?(?P<how>no (?:como|bebo|tomo|fumo)) {_THING}",
     rf"(?<!\ble )(?<!\bles )(?<!\bte )\b(?P<how>prefiero|preferimos|(?:no )?me (?:gustan?|encantan?)|(?:no )?nos (?:gustan?|encantan?)|odio|odiamos|detesto|adoro|no soporto)(?: mucho| más| nada)? {_THING}",
     rf"\A\W*no,? (?:gracias,? )?(?P<how>quiero|quisiera|prefiero) {_THING}",
     rf"(?:\A\W*|[,;] |\by )(?P<how>no (?:uses?|usen|utilices?|utilicen|escribas?|escriban|añadas|incluyas?|pongas?|envíes?|envíen|me (?:llames?|llamen|escribas?|escriban|envíes?|envíen|mandes?|manden))(?: nunca)?) {_THING}",
@@ -47,7 +49,9 @@ _PATTERNS: Final = (
     rf"(?:\A\W*|[,;] |\bet )(?P<how>(?:écri(?:s|vez)|utilise[zs]?|réponde?z?|réponds|appelle[zs]?|mets|mettez|envoie[zs]?) (?:toujours|uniquement|seulement)) {_THING}",
     rf"\bje suis (?P<how>allergique) (?:à l['’]|à la|à|aux?) ?{_THING}",
     rf"\bj['’]ai une (?P<how>allergie) (?:à l['’]|à la|à|aux?) ?{_THING}",
+    rf"\bje (?P<how>ne (?:bois|mange|fume) (?:pas|plus|jamais))(?: (?:de |du |des )| d['’]){_THING}",
     # Russian
+    rf"\bя(?: больше)? (?P<how>не (?:ем|пью|курю)) {_THING}",
     rf"\b(?:я|мы)(?: очень| больше| также| всегда)? (?P<how>предпочита(?:ю|ем)|(?:не )?люб(?:лю|им)|обожаю|ненавижу|не переношу|терпеть не могу) {_THING}",
     rf"\b(?:мне|нам)(?: очень| больше)? (?P<how>(?:не )?нрав(?:и|я)тся) {_THING}",
     rf"(?:\A\W*|[,;] (?:но )?|\bно )(?P<how>ненавижу|обожаю|предпочитаю|терпеть не могу|не люблю) {_THING}",
@@ -60,6 +64,7 @@ _PATTERNS: Final = (
     rf"\A不(?:用了?|要)?，我(?P<how>想要?|要|希望){_FAR_THING}",
     rf"请(?:您|你)?(?P<how>不要|别|始终|总是|永远|一直|只|一律|尽量)(?:再)?{_FAR_THING}",
     rf"(?:\A|，)(?P<how>别|不要|千万别)(?:再)?(?=[给用写发加打]){_FAR_THING}",
+    rf"我们?(?P<how>不(?:吃|喝|抽)){_FAR_THING}",
     r"我对(?P<thing>[^，。！？\n]{1,12}?)(?P<how>过敏)",
 )
 PATTERNS: Final = tuple(

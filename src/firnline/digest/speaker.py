@@ -75,10 +75,10 @@ _CONDITION: Final = regex(
 )
 _HEDGED: Final = regex(
     r"\b(?:maybe|perhaps|probably|possibly|might|could(?!n['’]t| not)|would(?! (?:like|prefer|rather|love))"
-    r"|(?-i:may) (?!be reached)[a-z]|I['’]m not sure|was thinking|thinking (?:of|about)|considering|vielleicht|möglicherweise|wahrscheinlich|eventuell"
+    r"|(?-i:may) (?!be reached)[a-z]|I['’]m not sure|I (?:guess|think|believe)|ich (?:glaube|denke)|creo que|je (?:crois|pense) que|мне кажется|я думаю|was thinking|thinking (?:of|about)|considering|vielleicht|möglicherweise|wahrscheinlich|eventuell"
     r"|würden?|könnten?|wäre[nt]?|hätten?|quizás?|tal vez|a lo mejor|probablemente|podr[ií]a\w*|ser[ií]a"
     r"|peut-être|probablement|(?:pour|dev|se|au|voud|fe|faud|ajoute)rai[st]|может быть|возможно"
-    r"|наверно\w*|вероятно|бы)\b|也许|可能|或许|大概|说不定",
+    r"|наверно\w*|вероятно|бы)\b|我觉得|我猜|也许|可能|或许|大概|说不定",
     re.IGNORECASE,
 )
 _SAID_BY_OTHERS: Final = regex(

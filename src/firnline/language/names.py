@@ -40,9 +40,11 @@ _GLUE: Final = regex(
 _FAR_NAMED: Final = regex(
     r"《(?P<work>[^》\n]{1,20})》|(?:叫做?|名为|称为|名字是)[“\"「『](?P<called>[^”\"」』\n]{1,12})[”\"」』]"
     rf"|(?:我叫|名叫|叫|我是)(?P<own>[{SURNAMES}][{prose.CJK}]{{1,2}})(?=[，。、！,.!\s]|\Z)"
-    rf"|(?:(?<=[在给到去为是于和与，。、])|\A)(?P<place>(?![在给到去为是于和与我你他她])[{prose.CJK}]{{2,7}}?(?:大学|学院|公司|集团|医院|银行|研究所|研究院|工作室|中学|出版社|协会|基金会))"
+    rf"|(?:(?<=[在给到去为是于和与，。、])|\A)(?P<place>(?![在给到去为是于和与我你他她])(?:(?![的一])[{prose.CJK}]){{2,7}}?(?:大学|学院|公司|集团|医院|银行|研究所|研究院|工作室|中学|出版社|协会|基金会))"
     rf"|(?:(?<=[是由和与跟找给夫妻公婆友事练师哥姐弟妹妈爸子女，。、])|\A)(?P<person>(?!谢谢)[{SURNAMES}][{prose.CJK}]{{1,2}}?)"
     r"(?=教授|医生|老师|先生|女士|经理|负责|拍摄|[对说写做画管来去在和与的，。、,.!\s0-9A-Za-z]|\Z)"
+    rf"|(?:[女儿妹姐弟哥妈爸](?P<child>小[{prose.CJK}])(?![{prose.CJK}]*[店吃孩]))"
+    rf"|(?:叫做?|名叫)(?P<called2>(?![了他她它我你车外做])[{prose.CJK}]{{2,4}}?)(?=的[猫狗鸟兔人]|[，。！]|\Z)"
     rf"|(?P<known>{'|'.join(sorted(PLACES_FAR, key=len, reverse=True))})(?![石菜语人])"
 )
 _QUOTE_MARK: Final = regex('["“„«‚‘]')
@@ -60,6 +62,8 @@ _INITIAL_BEFORE: Final = regex(r"(?:^|[:;“”\"'(\[{•*>#|/=]|\s[-–—])\s{
 _LABELLED: Final = regex(r"\w: \Z")
 _ALONE: Final = ("", ".", ",", ";", "\n", ")")
 _CAPITAL: Final = regex("[A-Z]")
+_GREEK: Final = "\u0370"
+"""Where the Latin letters end."""
 _SHOUT: Final = 0.6
 _POLITE: Final = frozenset(("sie", "ihr", "ihre", "ihrem", "ihren", "ihrer", "ihnen"))
 _GERMAN_SHARE: Final = 0.17
@@ -217,6 +221,8 @@ def _starts_full_name(text: str, token: re.Match[str], kind: str | None) -> bool
     first, second = token[0], _without_possessive(after[0])
     if not (first.istitle() and second.istitle()):
         return False
+    if (first[0] < _GREEK) != (second[0] < _GREEK):
+        return False  # of different scripts
     if first.casefold() in GIVEN_NAMES:
         return _kind(second, initial=False) is not None
     known = f"{first} {second}".casefold() in PLACE_NAMES
