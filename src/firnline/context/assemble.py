@@ -62,6 +62,7 @@ _DATA_STEPS: Final = 16
 _NEWEST_UNITS: Final = 2  # the question and what it follows
 _LIKELY: Final = 0.001
 """The chance of a message to be evidence above which it is quoted before the newest messages."""
+_BEST_HITS: Final = 3  # are quoted before them, however unlikely
 _OPENED_SHARE: Final = 16
 _FREE_SHARE: Final = 10
 """If more than one in so many tokens is free, older entries are quoted."""
@@ -603,8 +604,10 @@ class _Assembly:
         """
         older = [sized.unit.entries for sized in reversed(self.units) if sized.first_seq < first]
         newest = [entry for unit in older for entry in unit if entry.message.text]
-        likely = [hit.entry for hit in hits if hit.chance >= _LIKELY]
-        return [*likely, *newest, *(hit.entry for hit in hits if hit.chance < _LIKELY)]
+        best = {hit.seq for hit in hits[:_BEST_HITS]}
+        best |= {hit.seq for hit in hits if hit.chance >= _LIKELY}
+        likely = [hit.entry for hit in hits if hit.seq in best]
+        return [*likely, *newest, *(hit.entry for hit in hits if hit.seq not in best)]
 
     def _within_limit(self) -> int:
         """What is left of the strategy's own limit, unless a digest is pending that it needs."""

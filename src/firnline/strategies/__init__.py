@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from inspect import signature
+from types import NoneType
 from typing import Any, Final
 
 from firnline.context.plan import Strategy
@@ -41,6 +42,7 @@ _KINDS: Final = {
     int: "a whole number",
     float: "a number",
     str: "a string",
+    NoneType: "a whole number",
     tuple: "a list of the same length",
 }
 """How errors name the types of parameters."""
@@ -80,6 +82,8 @@ def as_strategy(given: Strategy | str) -> Strategy:
 
 def _fits(value: object, default: object) -> bool:
     """Whether a value has the default's type and range; others would fail later, in a plan."""
+    if default is None:  # a number that follows from others unless it is given
+        return value is None or _fits(value, 0)
     if isinstance(default, tuple):
         if not isinstance(value, list | tuple) or len(value) != len(default):
             return False
