@@ -254,6 +254,31 @@ def test_a_failed_request_can_be_sent_again(native):
     ]
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("stream", [False, True])
+def test_recall_tools_run_on_the_server_and_the_client_sees_nothing_of_it(way, stream):
+    with ExitStack() as stack:
+        site = Site(stack, way, recall_tools=True)
+        first = create(site.sdk, "The vault's code word is Kestrel-7741.", tools=TOOLS)
+        site.model.say(call_tool("search_history", {"query": "code word"}), "Kestrel-7741.")
+        more = {"tools": TOOLS, "previous_response_id": first.id}
+        if stream:
+            events = list(site.sdk.responses.create(model=MODEL, input="?", stream=True, **more))
+            assert [event.sequence_number for event in events] == [*range(len(events))]
+            assert "search_history" not in str(events)
+            done = events[-1].response
+            (added,) = [e for e in events if e.type == "response.output_item.added"]
+            assert added.output_index == 0
+        else:
+            done = create(site.sdk, "?", **more)
+        assert done.output_text == "Kestrel-7741."
+        assert [tool.name for tool in done.tools] == ["clock", "patch"]
+        assert "Kestrel-7741" in json.dumps(site.model.requests[-1]).partition("search_history")[2]
+        (conversation,) = site.heads()
+        roles = [message.role for message in site.log(conversation)]
+    assert roles == ["user", "assistant", "user", "assistant"]
+
+
 # -- who sends the whole history --------------------------------------------------------------
 
 
