@@ -387,13 +387,14 @@ def _rank_sentences(pool: list[_Sentence]) -> Iterator[int]:
         length = max(pool[i].halves / 2, _SHORTEST)
         return pool[i].weight * (new + old) / math.pow(length, 0.7)
 
-    heap = [(-adds(i), i) for i in range(len(pool))]
+    # Of equals, the newest comes first.
+    heap = [(-adds(i), -i) for i in range(len(pool))]
     heapq.heapify(heap)
     while heap:
-        _, i = heapq.heappop(heap)
+        i = -heapq.heappop(heap)[1]
         now = -adds(i)
-        if heap and (now, i) > heap[0]:
-            heapq.heappush(heap, (now, i))
+        if heap and (now, -i) > heap[0]:
+            heapq.heappush(heap, (now, -i))
             continue
         said |= terms[i]
         yield i
