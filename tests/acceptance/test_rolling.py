@@ -34,7 +34,10 @@ async def memory(url):
 async def round_(memory, number, conversation="c"):
     """Save one round: sequence numbers 2n and 2n + 1."""
     asked = Message.user(f"Round {number}: what about item {number}00?")
-    told = Message.assistant(f"Item {number}00 is in room {number}.")
+    told = Message.assistant(
+        f"Item {number}00 is in room {number}. It was brought there in spring, when the shelf had"
+        " become too small for it, and everything else was put into the cellar."
+    )  # a digest of shorter messages would be longer than they are
     await memory.append(conversation, [asked, told])
 
 
