@@ -260,18 +260,19 @@ def test_recall_tools_run_on_the_server_and_the_client_sees_nothing_of_it(way, s
     with ExitStack() as stack:
         site = Site(stack, way, recall_tools=True)
         first = create(site.sdk, "The vault's code word is Kestrel-7741.", tools=TOOLS)
-        site.model.say(call_tool("search_history", {"query": "code word"}), "Kestrel-7741.")
+        search = call_tool("search_history", {"query": "code word"})
+        site.model.say({**search, "content": "Let me look."}, "Kestrel-7741.")
         more = {"tools": TOOLS, "previous_response_id": first.id}
         if stream:
             events = list(site.sdk.responses.create(model=MODEL, input="?", stream=True, **more))
             assert [event.sequence_number for event in events] == [*range(len(events))]
             assert "search_history" not in str(events)
             done = events[-1].response
-            (added,) = [e for e in events if e.type == "response.output_item.added"]
-            assert added.output_index == 0
+            added = [e.output_index for e in events if e.type == "response.output_item.added"]
+            assert added == [*range(len(added))]
         else:
             done = create(site.sdk, "?", **more)
-        assert done.output_text == "Kestrel-7741."
+        assert done.output_text.endswith("Kestrel-7741.")
         assert [tool.name for tool in done.tools] == ["clock", "patch"]
         assert "Kestrel-7741" in json.dumps(site.model.requests[-1]).partition("search_history")[2]
         (conversation,) = site.heads()
