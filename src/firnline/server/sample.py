@@ -1,16 +1,31 @@
-"""An example conversation: long enough to be digested, with facts to ask about."""
+"""Sample conversations: long enough to be digested, with facts to ask about."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Final
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cache
+from importlib import resources
+from typing import Any, Final, NamedTuple
 
 from firnline.log.entry import Project
 from firnline.log.message import Message, ToolCall, utc_now
 from firnline.memory import Memory
+from firnline.server.prompts import record_turn
 
 CONVERSATION: Final = "ticket-42"
 _MINUTES: Final = timedelta(minutes=7)
+_PACE: Final = timedelta(minutes=2)
+_BUDGET: Final = 600
+_PROJECT: Final = Project(
+    "survey app",
+    status="active",
+    schedule="pilot from 4 May, launch on 26 May",
+    task="Prepare the pilot at the Salzach bridges with three inspectors.",
+)
+_TURNS: Final = (
+    3  # the newest questions of a conversation are answered by turns, with their prompts
+)
 
 SAMPLE: Final = (
     Message.system("You are the support assistant of a small shop for mountain gear."),
@@ -40,6 +55,16 @@ SMALL_TALK: Final = tuple(
 )
 
 
+async def add_samples(memory: Memory) -> None:
+    """Add the sample conversations that do not exist: support, a project, and a private one."""
+    if not await add_sample(memory):
+        return
+    await memory.save_project(_PROJECT)
+    for sample in samples():
+        if await memory.head(sample.name) is None:
+            await _add(memory, sample)
+
+
 async def add_sample(memory: Memory) -> bool:
     """Add the sample conversation, unless it exists."""
     if await memory.head(CONVERSATION) is not None:
@@ -61,3 +86,65 @@ async def add_sample(memory: Memory) -> bool:
     await memory.context(CONVERSATION, 1_000)
     await memory.digest(CONVERSATION)
     return True
+
+
+class Sample(NamedTuple):
+    """A conversation of `samples.txt`: its messages, each with its time before now."""
+
+    name: str
+    title: str
+    project: str
+    person: str
+    messages: tuple[tuple[timedelta, Message], ...]
+
+
+@cache
+def samples() -> tuple[Sample, ...]:
+    """The sample conversations besides the first one."""
+    text = resources.files("firnline.server").joinpath("samples.txt").read_text(encoding="utf-8")
+    return tuple(_parse(block) for block in text.removeprefix("= ").split("\n= "))
+
+
+def _parse(block: str) -> Sample:
+    about, *lines = block.strip().splitlines()
+    name, title, project, person = (part.strip() for part in about.split("|"))
+    before = timedelta()
+    messages = []
+    for line in lines:
+        if line.startswith("@"):
+            days, time = line[1:].split(" days ")
+            at = datetime.strptime(time, "%H:%M")  # noqa: DTZ007 - a time of the day
+            before = timedelta(days=int(days), hours=-at.hour, minutes=-at.minute)
+            continue
+        who, _, text = line.partition(": ")
+        is_answer = who == "assistant"
+        said = Message.assistant(text) if is_answer else Message.user(text, name=who)
+        messages.append((before, said))
+        before -= _PACE
+    return Sample(name, title, project, person, tuple(messages))
+
+
+async def _add(memory: Memory, sample: Sample) -> None:
+    now = utc_now()
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    told, asked = sample.messages[: -2 * _TURNS], sample.messages[-2 * _TURNS :]
+    await memory.append(sample.name, [message.at(midnight - before) for before, message in told])
+    await memory.describe(
+        sample.name,
+        project=sample.project or None,
+        person=sample.person,
+        metadata={"title": sample.title},
+    )
+    await memory.context(sample.name, _BUDGET)  # so that its digests are due
+    await memory.digest(sample.name)
+    for (_, question), (_, answer) in zip(asked[::2], asked[1::2], strict=True):
+        await memory.embed(sample.name)
+        turn = await memory.turn(sample.name, question, _says(answer.text), budget=_BUDGET)
+        await record_turn(memory, turn, "sample", "sample")
+
+
+def _says(text: str) -> Any:
+    async def answer(_: Sequence[Mapping[str, Any]]) -> str:
+        return text
+
+    return answer

@@ -22,7 +22,7 @@ from firnline.memory import DEFAULT_TENANT
 from firnline.server import connections, logs
 from firnline.server.app import create_app
 from firnline.server.keys import NO_TENANT, Keys
-from firnline.server.sample import CONVERSATION, add_sample
+from firnline.server.sample import CONVERSATION, add_samples
 from firnline.server.settings import Settings
 from firnline.server.state import Parts
 from firnline.store import open_store, redact_url
@@ -80,7 +80,7 @@ async def _announce(
     """When the server is ready, add the sample and report the URLs."""
     await parts.opened.wait()
     if sample:
-        await add_sample(await parts.tenants.memory(DEFAULT_TENANT))
+        await add_samples(await parts.tenants.memory(DEFAULT_TENANT))
     if tell is not None:
         tell("\n".join(lines_for(parts.settings, address(listener), sample=sample)))
 
