@@ -82,7 +82,7 @@ class People:
 
     def __init__(self, store: Store, tenant: str, clock: Clock) -> None:
         self._store, self._tenant, self._clock = store, tenant, clock
-        self._finder = EntryFinder(store, clock=clock)
+        self._finder = EntryFinder(store, clock=clock, conversations=_ELSEWHERE_MAX)
         self._read: OrderedDict[Key, _Read] = OrderedDict()
         self._recorded: OrderedDict[Key, str] = OrderedDict()
 
@@ -272,7 +272,9 @@ class People:
         hits: tuple[Hit, ...] = ()
         if others and question:
             scope = Scope(person=person)
-            found = await self._find(question, scope)
+            # What a fact answers needs no search, which costs more the more there is.
+            answers = answering_facts(question, held.state.in_force)
+            found = Hits() if answers else await self._find(question, scope)
             found = await self.put_facts_first(question, found, scope, (None, None))
             own = key.conversation
             apart = [hit for hit in found if own not in (hit.conversation, *hit.also_in)]

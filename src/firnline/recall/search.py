@@ -128,8 +128,9 @@ class EntryFinder:
         clock: Clock,
         embedder: Embedder | None = None,
         near: VectorSearch | None = None,
+        conversations: int = limits.RECALL_CONVERSATIONS,
     ) -> None:
-        self._store, self._clock = store, clock
+        self._store, self._clock, self._conversations = store, clock, conversations
         self._embedder, self._near = embedder, near
         self._breaker = Breaker(failures=3)  # do not wait for an embedder that keeps failing
         self._near_enough = _ALIKE * likeness(embedder.name, Rules()) if embedder else 1.0
@@ -219,7 +220,7 @@ class EntryFinder:
             key = Key(tenant, scope.conversation)
             found[scope.conversation].dated = await self._said(key, parsed.days, breadth)
         best_first = sorted(found, key=lambda name: found[name].promise, reverse=True)
-        return {name: found[name] for name in best_first[: limits.RECALL_CONVERSATIONS]}
+        return {name: found[name] for name in best_first[: self._conversations]}
 
     async def _by_words(
         self, tenant: str, query: str, scope: Scope, wanted: int, copies: Copies | None
