@@ -18,14 +18,16 @@ from support.rest_client import Api, conforms, document, key_for, operations
 
 FILLED = {"conversation": "known", "project": "garden", "seq": "0", "version": "1", "topic": "0"}
 FILLED |= {"job": "0123456789abcdef"}
+FILLED |= {"person": "ana", "fact": "0"}
 QUERY = {"search": {"query": "x"}, "search_conversation": {"query": "x"}}
 QUERY |= {"list_messages_by_date": {"when": "today"}, "compare_digests": {"before": 1}}
 QUERY |= {"erase_old_messages": {"until": "2001-01-01T00:00:00Z"}}
 QUERY |= {"erase_messages": {"first_seq": 0}}
 CREATES = {"append_messages", "take_turn", "save_project"}
 READS = {"verify_conversation", "build_context", "search_by_body", "search_conversation_by_body"}
-READS |= {"match_topic", "build_topic_context", "begin_export"}
+READS |= {"match_topic", "build_topic_context", "begin_export", "make_checkpoint", "prove"}
 RULES = {"erase_conversation", "erase_message", "erase_messages", "erase_old_messages"}
+RULES |= {"erase_person"}
 OPERATIONS = [
     pytest.param(method, path, operation, id=operation["operationId"])
     for method, path, operation in operations()
