@@ -310,3 +310,12 @@ async def test_what_a_context_reads_does_not_grow_with_the_conversations_of_a_pe
             await memory.context("new", 8_000, person="ana")
             reads[count] = sorted(calls)
     assert reads[3] == reads[40]
+
+
+async def test_a_profile_does_not_outlive_a_conversation_that_another_program_erased():
+    async with Memory.open("memory:", embedder=None, worker=False) as memory:
+        await memory.append("a", said("I moved to Lisbon."), person="ana")
+        await memory.append("b", said("I'm vegan.", 1), person="ana")
+        assert "Lisbon" in (await memory.profile("ana")).text
+        await memory.store.erase(memory._key("a"))
+        assert (await memory.profile("ana")).text == "- diet: vegan (said 2026-03-12)"
