@@ -148,9 +148,11 @@ class _Assembly:
         self.room += kept
         gap = self._gap_before(recent)
         if gap is None and all(piece.entry for piece in recent.pieces):
-            self.room += self.notes  # no note is needed
+            self.room, self.notes = self.room + self.notes, 0  # no note is needed
         opened, recalled, hits = self._quotes(recent, first, late)
         quoted = {entry.seq for entry in (*opened.entries, *recalled.entries)}
+        if gap is not None and quoted.issuperset(gap):
+            self.room += self._gap(gap[0], gap[-1]).tokens  # this note is not needed
         recent = self._with_excerpt(recent, first, quoted)
         sections = [
             Section("system", self.must["system"]),
@@ -534,7 +536,7 @@ class _Assembly:
 
     def _with_excerpt(self, recent: Section, first: int, quoted: set[int]) -> Section:
         """With an excerpt of the newest message not shown, if it alone leaves much room free."""
-        if self.plan.open_max is None or self.room * _FREE_SHARE <= self.limit:
+        if self.plan.open_max is None or (self.room + self.notes) * _FREE_SHARE <= self.limit:
             return recent
         shown = {piece.entry.seq for piece in (*recent.pieces, *self.must["pinned"]) if piece.entry}
         shown |= quoted
@@ -576,7 +578,7 @@ class _Assembly:
         earned = [hit.entry for hit in hits if hit.seq in worthy]
         recalled = self._quoted("recalled", earned, limit, outdated)
         opened = Section("opened")
-        if opens and self.room * _FREE_SHARE > self.limit:
+        if opens and (self.room + self.notes) * _FREE_SHARE > self.limit:
             present |= {entry.seq for entry in recalled.entries}
             rest = [entry for entry in self._to_open(hits, first) if entry.seq not in present]
             opened = self._quoted("opened", rest, self._room_to_open(), outdated)
