@@ -197,7 +197,7 @@ async def test_what_was_made_of_erased_words_is_not_kept_under_their_name(url):
             embedder.happens = None
             assert not [t for t in await memory.topics("c") if "secret" in t.title]
             await memory.embed("c")
-            (model,) = {model_key(embedder.name, len(v)) for v in await embedder.embed(["x"])}
+            (model,) = {model_key(embedder, len(v)) for v in await embedder.embed(["x"])}
             kept = [v.body for v in await memory.store.vectors(memory._key("c"), model, 0, 100)]
             await memory.append("d", said(8, "other"))
             await memory.embed("d")

@@ -191,7 +191,7 @@ class Explained:
 async def test_pages_of_conversations_come_from_an_index(store, path, project, index):
     with closing(apsw.Connection(str(path))) as connection:
         explained = Explained(connection)
-        log.conversations(explained, "acme", project, "", 10)
+        log.conversations(explained, "acme", (project, None), "", 10)
     assert index in explained.told
     assert "SCAN" not in explained.told
     assert "TEMP B-TREE" not in explained.told

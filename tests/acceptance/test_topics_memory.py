@@ -129,7 +129,7 @@ async def test_a_context_recalls_for_the_question_that_stands_alone(url):
         assert 0 not in [hit.seq for hit in await memory.recall("c", question, limit=50)]
         context = await memory.context("c", 600, question)
         assert 0 in [hit.seq for hit in context.hits]
-        assert "40 decibels" in context["recalled"].messages[0].text
+        assert "40 decibels" in "".join(message.text for message in context.messages)
 
 
 # -- C9: persistence --------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from firnline import Message, Part, ToolCall
 from firnline.errors import StoreFull
 from firnline.log.entry import Entry, EntryDraft, Key, genesis, next_hash
 from firnline.log.message import encode
-from firnline.recall.passages import model_key
 from firnline.server import drafts
 from firnline.server.drafts import interrupted
 from firnline.server.proxy.align import agree, overlap
@@ -341,7 +340,7 @@ def test_a_new_branch_is_searched_by_meaning_at_once(model):
         edited = [*history[:-2], {"role": "user", "content": "Good morning."}]
         raw = sdk.chat.completions.with_raw_response.create(model=MODEL, messages=edited)
         branch = raw.headers["x-firnline-conversation"]
-        name = model_key("words-1", 256)
+        name = "words-1/256"
         found = memory.store.vectors(Key(memory.tenant, branch), name, 0, 99)
         assert branch != original
         embedded = {vector.seq for vector in server.run(found)}

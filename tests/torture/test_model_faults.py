@@ -20,7 +20,7 @@ from firnline.protocols import Written
 from firnline.strategies import layered, progressive, project, rolling, window
 from firnline.testing.model_server import FAULTS, ModelServer
 
-ROUNDS = 40 if TORTURE else 10
+ROUNDS = 40 if TORTURE else 14
 RETRIES = 1
 RUNGS = 3  # an extraction asks in up to three ways
 GUARD = Allowance(calls=12, tokens=1_000_000)
@@ -186,6 +186,7 @@ async def a_world(url, strategy, rng):
             model=digester,
             strategy=strategy,
             worker=False,
+            background=False,
             spend=Spend(conversation=GUARD, seconds=WINDOW, clock=digester.tick),
             breaker=Breaker(clock=digester.tick, chance=rng.random),
         )
@@ -330,6 +331,7 @@ async def test_a_long_backlog_is_digested_in_pieces_within_the_guard(url):
         summarizer=summarizer,
         strategy=STRATEGIES["project"],
         worker=False,
+        background=False,
         spend=Spend(conversation=Allowance(3, 10**9), seconds=WINDOW, clock=clock.tick),
     )
     async with memory:

@@ -14,7 +14,7 @@ from firnline.strategies import layered, progressive, project, window
 
 TASKS = 8
 BURSTS = 20 if TORTURE else 3
-ROUNDS = 16  # in a burst: more than fit into the budget
+ROUNDS = 20  # in a burst: more than fit into the budget
 BUDGET = 600
 STRATEGIES = {
     "layered": layered(digest_tokens=80),
@@ -35,7 +35,7 @@ def a_memory(url, strategy, rng):
         await asyncio.sleep(0.005)
         return await summarize(brief)
 
-    memory = Memory.open(url, strategy=strategy, summarizer=slowly, worker=False)
+    memory = Memory.open(url, strategy=strategy, summarizer=slowly, worker=False, background=False)
     lease = memory.store.lease
 
     async def lease_later(*arguments):
@@ -77,7 +77,7 @@ async def torment(memories):
         await memory.append("chat", list(burst(number * ROUNDS)))
         await storm(memories)
         made = await check_one_chain(memory)
-        assert number or made == 1, "one fold was due"
+        assert made, "a digest was due"
     assert made >= BURSTS
     # Late calls noted pending work; it is done already, or is done now.
     await memory.work(once=True)
