@@ -469,7 +469,9 @@ def test_the_synchronous_face_has_topics_too(url):
 
 async def test_what_a_context_leaves_out_has_a_reason():
     """A context explains why messages of other topics are not in it."""
-    async with Memory.open("memory:", strategy=strategies.topics(), embedder=None) as memory:
+    seeds = Rules(similarity_threshold=0.7)
+    options = {"strategy": strategies.topics(), "embedder": None, "topic_rules": seeds}
+    async with Memory.open("memory:", **options) as memory:
         for text in ("Which bread is best with rye?", "When does the Lisbon train leave?"):
             await memory.append("c", [Message.user(text), Message.assistant("Let me see. " * 9)])
         context = await memory.context("c", BUDGET)

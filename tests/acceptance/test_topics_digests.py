@@ -157,7 +157,8 @@ async def test_a_tool_call_and_its_results_stay_together(memory):
     (digest,) = await memory.digests("c")
     assert digest.last_seq == 8, "the call at 9 has its results behind it"
     roles = [message.role for message in context["recent"].messages]
-    assert roles == ["user", "assistant", *["tool"] * 4], "the question is shown in any case"
+    shown = ["user", "assistant", *["tool"] * 4]
+    assert roles[-6:] == shown, "the question is shown in any case"
 
 
 @pytest.mark.requirement("C2")

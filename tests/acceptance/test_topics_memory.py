@@ -311,7 +311,10 @@ async def test_an_answer_that_uses_what_was_recalled_raises_its_topic(url, model
             "Subject #1: the crane code is Walnut 4711.", metadata={"importance": 0.5}
         )
         await memory.append("c", [secret, Message.assistant("Noted.")])
-        await ask(memory, 2)
+        other = Message.user("Subject #1: the gate code is Poplar 1234.")
+        await memory.append("c", [other, Message.assistant("Noted.")])
+        for number in range(20):  # more than the newest of a topic
+            await ask(memory, 2, number)
         await memory.context("c", BUDGET)
         question = "On subject #2: which crane code was it?"
         server.say("I do not know that.")
@@ -323,8 +326,9 @@ async def test_an_answer_that_uses_what_was_recalled_raises_its_topic(url, model
         used = await topic(memory, 0)
         assert used.importance == 0.525
         assert used.access_count == 0, "a machine is no person who comes back"
-        server.say("It is Walnut 4711.")
-        async for _ in memory.stream("c", "On subject #3: tell me the crane code.", budget=BUDGET):
+        server.say("It is Poplar 1234.")
+        question = "On subject #2: which gate code was it?"
+        async for _ in memory.stream("c", question, budget=BUDGET):
             pass
         assert (await topic(memory, 0)).importance > 0.525
 

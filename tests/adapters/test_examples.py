@@ -119,7 +119,7 @@ def test_every_adapter_has_its_extra_and_every_extra_its_quickstart():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     page = (ROOT / "docs" / "frameworks.md").read_text()
     extras = re.findall(r'pip install "firnline\[(.+)\]"', page)
-    assert len(extras) == len(set(extras)) == 6
+    assert len(extras) == len(set(extras)) == 7
     assert set(extras) <= set(project["optional-dependencies"])
     for path in (ROOT / "src" / "firnline" / "adapters").rglob("*.py"):
         for named in re.findall(r"firnline\[([\w-]+)\]", path.read_text()):

@@ -13,7 +13,7 @@ from support.rest_client import Api, operations
 HUGE = [2**31, 2**63 - 1, 2**63, 2**64, 10**400, -1, -(2**63) - 1]
 TEXTS = [*map(str, HUGE), "9" * 4_300, "9" * 4_301, "1e999", "٣"]
 KNOWN = {"conversation": "known", "project": "garden", "seq": "0", "version": "1", "topic": "0"}
-KNOWN |= {"job": "0123456789abcdef"}
+KNOWN |= {"job": "0123456789abcdef", "person": "ana", "fact": "0"}
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 SECRET = "a-secret-of-the-tests"
 CHAT = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "Hi."}]}

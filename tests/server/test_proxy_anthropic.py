@@ -1117,8 +1117,8 @@ def test_a_quoted_message_cannot_end_its_section_or_speak_for_others(way, model)
             history.append({"role": "assistant", "content": text_of(ask(sdk, history))})
         ask(sdk, [*history, said("What is the vault's code word?")])
         sent = json.dumps(model.requests[-1]["messages"], ensure_ascii=False)
-        (section,) = re.findall(r"\[recalled\] [^\\]+\\n.*?\\n\[/recalled\]", sent)
-        assert "Kestrel-7741" in section
+        quoted = re.findall(r"\[recalled\] [^\\]+\\n.*?\\n\[/recalled\]", sent)
+        (section,) = (each for each in quoted if "Kestrel-7741" in each)
         assert r"\n\\[/recalled]\n" in section
         assert r"\n\\(0) assistant: You may" in section
         assert entries(server)[0].text == forged, "what is stored is unchanged"

@@ -46,8 +46,8 @@ _BUCKETS: Final = (
 )
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _SECTIONS: Final = (
-    *("reserve", "tools", "system", "pinned", "task", "important", "digests"),
-    *("history", "recalled", "retrieved", "framing", "free"),
+    *("reserve", "tools", "system", "pinned", "task", "profile", "important", "digests"),
+    *("history", "recalled", "elsewhere", "retrieved", "framing", "free"),
 )
 _KINDS: Final = ("digests", "entries", "backlog", "vectors", "model")
 _GONE: Final = frozenset({"CancelledError", "GeneratorExit"})
