@@ -11,7 +11,7 @@ from firnline.log import limits
 from firnline.log.entry import Entry
 
 _SHARE: Final = 0.87
-"""The most that quotes get of a budget if the log is long, as measured: `docs/bench.md`."""
+"""The most that quotes get of a budget if the log is long; why: `docs/decisions.md`."""
 _TOKENS: Final = 24_000
 """More quotes than this cost more than they bring; a larger budget shows more of the newest."""
 _LARGE_SHARE: Final = 0.25
