@@ -133,7 +133,9 @@ class _Assembly:
             return whole
         question = self._mandatory()
         if self.plan.open_max is not None:
-            self.room = self._within_limit()
+            # If one message is as large as the limit, there is room for digests all the same.
+            least = _MEMORY_SHARE * sum(digest.tokens for digest in self.view.digests)
+            self.room = max(self._within_limit(), min(self.room, least))
         # Shares do not depend on the question, so that they are the same in every turn.
         asked = sum(piece.tokens for piece in question)
         task = self._task(min((self.room + asked) // _TASK_SHARE, self.room))
