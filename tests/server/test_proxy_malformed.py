@@ -373,12 +373,12 @@ def body_of(said):
 def requests(shape, count):
     """Damaged ones: tools with any kind of name first, then at random."""
     for name in VALUES:
-        asked = request(shape)
+        asked = copy.deepcopy(request(shape))
         tool = asked["tools"][0]
         tool.get("function", tool)["name"] = name
         yield asked
     for seed in range(count):
-        chance, asked = random.Random(f"{shape} {seed}"), request(shape)
+        chance, asked = random.Random(f"{shape} {seed}"), copy.deepcopy(request(shape))
         for _ in range(chance.choice((1, 1, 2, 4))):
             if asked:
                 damage(asked, chance)
