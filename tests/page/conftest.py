@@ -24,6 +24,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sy
 
 from firnline import Memory
 from firnline.server.sample import add_sample
+from firnline.strategies import layered
 from firnline.testing import ModelServer
 from support import chromium
 from support.live_server import free_port, running
@@ -70,11 +71,15 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def sample(tmp_path_factory) -> Path:
-    """A store with the sample conversation, to be copied."""
+    """A store with the sample conversation, to be copied.
+
+    What is digested, is so at once: there is one digest, and no other is due in the tests.
+    """
     path = tmp_path_factory.mktemp("sample") / "page.db"
 
     async def fill() -> None:
-        async with Memory.open(f"sqlite:///{path}", embedder=None) as memory:
+        strategy = layered(tail=0.9, keep=0.08)
+        async with Memory.open(f"sqlite:///{path}", embedder=None, strategy=strategy) as memory:
             await add_sample(memory)
 
     apart(fill())

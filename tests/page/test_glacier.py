@@ -65,9 +65,10 @@ def test_a_larger_window_shows_more_word_for_word(site, page):
 def test_a_question_lights_up_what_is_recalled_for_it(site, page):
     site.open(page, site.path())
     expect(page.locator(".glacier .hit")).to_have_count(0)
+    window(page, 800)  # too small for the whole conversation
     page.get_by_label("Question").fill("Which order never arrived?")
     settled(page)
-    asked = {"budget": 1_000, "question": "Which order never arrived?", "fold": False}
+    asked = {"budget": 800, "question": "Which order never arrived?", "fold": False}
     context = site.api.post(f"{site.about}/context", asked)
     recalled = sorted(hit["entry"]["seq"] for hit in context["hits"])
     marks = page.locator(".glacier .hit").evaluate_all("all => all.map(e => e.dataset.seq)")
@@ -83,6 +84,7 @@ def test_a_question_lights_up_what_is_recalled_for_it(site, page):
 @pytest.mark.looks
 def test_layers_tell_what_they_are_and_open(site, page):
     site.open(page, site.path())
+    window(page, 800)  # too small for the whole conversation
     (digest,) = site.api.get(f"{site.about}/digests/in-force")["data"]
     layer = page.locator(".glacier .ice")
     layer.hover()
@@ -92,7 +94,7 @@ def test_layers_tell_what_they_are_and_open(site, page):
     covered = digest["receipt"]["covers"]["tokens"]
     sizes = f"{digest['tokens']} tokens for {covered}"
     expect(page.locator(".told")).to_contain_text(sizes)
-    context = site.api.post(f"{site.about}/context", {"budget": 1_000, "fold": False})
+    context = site.api.post(f"{site.about}/context", {"budget": 800, "fold": False})
     recent = next(s for s in context["sections"] if s["name"] == "recent")
     page.locator(".glacier .verbatim").last.hover()
     expect(page.locator(".told")).to_contain_text(f"word for word, {recent['tokens']} tokens")
@@ -112,9 +114,10 @@ def test_layers_tell_what_they_are_and_open(site, page):
 def test_every_section_says_why_it_is_there(site, page):
     site.api.put(f"{site.about}/pins/8")
     site.open(page, site.path())
+    window(page, 800)  # too small for the whole conversation
     page.get_by_label("Question").fill("Which order never arrived?")
     settled(page)
-    asked = {"budget": 1_000, "question": "Which order never arrived?", "fold": False}
+    asked = {"budget": 800, "question": "Which order never arrived?", "fold": False}
     sections = site.api.post(f"{site.about}/context", asked)["sections"]
     rows = page.locator(".sections tbody tr")
     expect(rows).to_have_count(len(sections))
@@ -171,6 +174,7 @@ def test_a_window_that_is_too_small_is_explained(site, page, complaints):
 def test_the_glacier_looks_well(site, page, shot, accessible):
     site.api.put(f"{site.about}/pins/8")
     site.open(page, site.path())
+    window(page, 800)  # too small for the whole conversation
     page.get_by_label("Question").fill("Which order never arrived?")
     settled(page)
     expect(page.locator(".glacier .hit").first).to_be_visible()

@@ -150,8 +150,10 @@ def disputed(site):
     ]
 
     def answer(request):
-        extracts = "response_format" in request
-        return json.dumps({"items": items}) if extracts else think(request)
+        if "response_format" not in request:
+            return think(request)
+        is_told = quotes[0] in json.dumps(request["messages"])
+        return json.dumps({"items": items if is_told else []})
 
     site.model.answer = answer
     texts = [quotes[0], "Noted.", quotes[2], *(f"{n}: {FILLER * 3}" for n in range(30))]

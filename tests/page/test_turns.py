@@ -23,6 +23,18 @@ def ask(site):
     return site
 
 
+def without(pieces, others):
+    """The pieces whose message is in no other one; of equal ones each takes one away."""
+    messages = [other["message"] for other in others]
+    left = []
+    for piece in pieces:
+        if piece["message"] in messages:
+            messages.remove(piece["message"])
+        else:
+            left.append(piece)
+    return left
+
+
 @pytest.fixture
 def asked(site):
     return ask(site)
@@ -72,9 +84,8 @@ def test_repeated_and_new_parts_are_marked(asked_once, page, shot):
     reused = panel.locator(".reuse")
     expect(reused).to_contain_text(f"{tokens:,} tokens, is the beginning of")
     expect(panel.locator(".part-of .piece.reused")).to_have_count(prefix)
-    new = [piece for piece in now if piece["message"] not in [old["message"] for old in then]]
-    gone = [old for old in then if old["message"] not in [piece["message"] for piece in now]]
-    for word, pieces in (("New since then", new), ("No longer there", gone)):
+    changes = (("New since then", without(now, then)), ("No longer there", without(then, now)))
+    for word, pieces in changes:
         told = sum(piece["tokens"] for piece in pieces)
         expect(panel).to_contain_text(re.compile(rf"{word}: {len(pieces)} messages?, {told:,} tok"))
     shot(page, "turns", unfold_panel)
