@@ -2,6 +2,7 @@
 
 import json
 import re
+import sqlite3
 from contextlib import closing
 
 import apsw
@@ -131,6 +132,9 @@ async def test_queries_of_the_original_system_run_on_postgres(postgres):
 @pytest.mark.requirement("A2")
 async def test_queries_of_the_original_system_run_on_sqlite(tmp_path):
     await fill(f"sqlite:///{tmp_path}/x.db")
+    with closing(sqlite3.connect(tmp_path / "x.db")) as older:  # it reads the whole schema
+        assert len(older.execute("SELECT * FROM chat_sessions").fetchall()) == 3
+        assert older.execute("SELECT * FROM memory").fetchall()
     with closing(apsw.Connection(str(tmp_path / "x.db"))) as look:
 
         def run(sql):

@@ -207,7 +207,7 @@ CREATE VIEW memory AS
 SELECT d.id AS memory_id, c.name AS conversation_id, d.body ->> 'text' AS memory_text,
     d.body ->> 'first_seq' AS start_sequence, d.body ->> 'last_seq' AS end_sequence,
     d.id >> 32 << 32 | d.body ->> 'base' AS base_memory_id, d.status,
-    datetime(d.body ->> 'created_at', 'subsec') AS created_at,
+    strftime('%Y-%m-%d %H:%M:%f', d.body ->> 'created_at') AS created_at,
     CASE d.status WHEN 'completed' THEN d.body ->> 'milliseconds' END AS generation_time_ms, c.tenant
 FROM (SELECT id, status, CAST(body AS TEXT) AS body FROM digest WHERE topic = -1) d
     JOIN conversation c ON c.id = d.id >> 32;
@@ -228,28 +228,28 @@ WITH newest AS (
     FROM beside f, json_each(f.body, '$.data.items') i
     WHERE i.value -> 'superseded_by' IS NULL
 ), filled AS (
-    SELECT conversation, field, json_group_object(name, json(value) ORDER BY place) AS value
+    SELECT conversation, field, json_group_object(name, json(value)) AS value
     FROM (SELECT conversation, field, name, value, max(place) AS place FROM item
-        GROUP BY conversation, field, name)
-    WHERE field IN ('user_preferences', 'document_structure', 'custom_fields')
+        WHERE field IN ('user_preferences', 'document_structure', 'custom_fields')
+        GROUP BY conversation, field, name ORDER BY conversation, field, place)
     GROUP BY conversation, field
-    UNION ALL SELECT conversation, field, json_group_array(json(value) ORDER BY place)
+    UNION ALL SELECT conversation, field, json_group_array(json(value))
     FROM (SELECT conversation, field, value, min(place) AS place FROM item
-        GROUP BY conversation, field, value)
-    WHERE field IN ('key_decisions', 'important_facts', 'source_urls', 'entities')
+        WHERE field IN ('key_decisions', 'important_facts', 'source_urls', 'entities')
+        GROUP BY conversation, field, value ORDER BY conversation, field, place)
     GROUP BY conversation, field
 ), summary AS (
-    SELECT conversation, group_concat(body ->> 'text', char(10, 10) ORDER BY body ->> 'first_seq', id)
-            AS text,
+    SELECT conversation, group_concat(body ->> 'text', char(10, 10)) AS text,
         sum((body ->> 'last_seq') - (body ->> 'first_seq') + 1) AS entries,
         max(body ->> 'last_seq') AS last,
         max(CASE id WHEN newest THEN body ->> 'layer' END) AS layer,
         max(CASE id WHEN newest THEN body ->> 'created_at' END) AS created_at
-    FROM beside GROUP BY conversation
+    FROM (SELECT * FROM beside ORDER BY conversation, body ->> 'first_seq', id)
+    GROUP BY conversation
 )
 SELECT c.name AS session_id, c.name AS conversation, c.project, c.next_seq AS messages,
-    c.total AS tokens, datetime(c.created_at / 1000000.0, 'unixepoch', 'subsec') AS created_at,
-    datetime(c.updated_at / 1000000.0, 'unixepoch', 'subsec') AS updated_at,
+    c.total AS tokens, strftime('%Y-%m-%d %H:%M:%f', c.created_at / 1000000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%d %H:%M:%f', c.updated_at / 1000000.0, 'unixepoch') AS updated_at,
     json_object(
         'important_data', json_patch('{"user_preferences": {}, "key_decisions": [],
             "important_facts": [], "source_urls": [], "document_structure": {}, "entities": [],
