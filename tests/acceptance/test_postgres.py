@@ -297,16 +297,10 @@ def _tables(database):
     return sorted(name for (name,) in database.run(query))
 
 
-async def _dead_rows(database, table):
-    """What erasing left; a statement of another session, such as autovacuum's, may keep some."""
-    query = f"SELECT dead_tuple_count FROM public.pgstattuple('firnline.{table}')"
-    for _ in range(20):
-        ((dead,),) = database.run(query)
-        if not dead:
-            break
-        await asyncio.sleep(0.1)
-        database.run(f"VACUUM firnline.{table}")
-    return dead
+def _dead_rows(database):
+    """The tables with dead rows."""
+    query = "SELECT dead_tuple_count FROM public.pgstattuple('firnline.{}')"
+    return [name for name in _tables(database) if database.run(query.format(name)) != [(0,)]]
 
 
 @pytest.mark.promise("tenants-apart")
@@ -1127,7 +1121,14 @@ async def test_erase_leaves_no_row_of_it_live_or_dead(postgres, store):
         rows = str(postgres.run(f"SELECT t::text FROM firnline.{table} t {of}"))
         if table != "project":  # which is the tenant's, not the conversation's
             assert "acme" not in rows, table
-        assert await _dead_rows(postgres, table) == 0, table
+    for _ in range(3):
+        if not (dead := _dead_rows(postgres)):
+            break
+        # The vacuum of an erasure cannot remove what a snapshot of autovacuum still sees; the
+        # next one does. Without a vacuum of its own, every erasure would add dead rows.
+        await _everything(store, KEY)
+        await store.erase(KEY)
+    assert dead == []
     assert number
     assert len(await store.read(FOREIGN)) == 4
 
@@ -1337,7 +1338,7 @@ async def test_erased_messages_leave_no_row_live_or_dead(postgres):
             rows = str(postgres.run(f"SELECT t::text FROM firnline.{table} t"))
             assert "Glacierwolf" not in rows, table
             assert hidden not in rows, table
-            assert await _dead_rows(postgres, table) == 0, table
+        assert _dead_rows(postgres) == []
         assert (await memory.verify("c")).erased == 6
 
 
