@@ -143,6 +143,14 @@ def test_what_is_said_again_is_evidence_and_the_value_that_says_more_is_shown():
     assert len(fact.evidence) <= 8
 
 
+def test_a_newer_value_is_named_by_the_one_that_it_supersedes():
+    facts = all_facts("ana", read("I live in Berlin.", "I moved to Lisbon."))
+    berlin, lisbon = sorted(facts, key=lambda fact: fact.value)
+    assert (lisbon.value, lisbon.superseded_by) == ("Lisbon", None)
+    assert berlin.superseded_by == lisbon.id
+    assert berlin.ended_by.quote == "I moved to Lisbon."
+
+
 def test_an_ending_ends_a_value_without_a_new_one():
     berlin = all_facts("ana", read("I live in Berlin.", "I no longer live in Berlin."))[0]
     assert (berlin.value, berlin.superseded_by) == ("Berlin", None)
