@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from firnline.errors import StoreCorrupt
+from firnline.errors import StoreCorrupt, StoreUnavailable
 from firnline.log.entry import Key, Project
 from firnline.log.message import Message
 from firnline.memory import DEFAULT_TENANT, Memory
@@ -306,3 +306,34 @@ async def test_what_was_imported_or_branched_can_be_restored_too(tmp_path, how):
             assert await memory.repair()
             assert await _state(memory) == before, damage
             assert await memory.verify("c")
+
+
+@pytest.mark.promise("tamper-evident")
+async def test_a_journal_is_read_while_it_is_replaced(memory, monkeypatch):
+    """A process may die between writing the new state and dropping what it replaces."""
+    await memory.append("c", [Message.user("hello")])
+    await memory.describe("c", project="p")
+    before = await journal.read(memory.store, KEY)
+
+    async def killed(*arguments, **options):
+        raise StoreUnavailable("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(memory.store, "drop_cards", killed)
+        with pytest.raises(StoreUnavailable):
+            await journal.adopt(memory.store, KEY)
+    assert await journal.read(memory.store, KEY) == before
+    await memory.describe("c", project="q")
+    assert (await journal.read(memory.store, KEY)).project == "q"
+    assert await memory.verify("c")
+
+
+@pytest.mark.promise("tamper-evident")
+async def test_a_journal_without_its_beginning_is_damaged(memory):
+    await memory.append("c", [Message.user("hello")])
+    await memory.describe("c", project="p")
+    cards = await memory.store.cards(journal.KIND, tenant=KEY.tenant, prefix="")
+    oldest = max(card.name for card in cards)
+    await memory.store.drop_cards(journal.KIND, KEY.tenant, names=[oldest])
+    with pytest.raises(StoreCorrupt, match="journal is damaged"):
+        await journal.read(memory.store, KEY)

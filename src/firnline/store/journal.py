@@ -100,15 +100,42 @@ async def recorded(store: Store, key: Key, verb: str, **values: Any) -> AsyncIte
 
 
 async def read(store: Store, key: Key) -> Stated | None:
-    """What the journal says; None if there is none. A gap or another hash is `StoreCorrupt`."""
-    stated: Stated | None = None
-    before = ""
-    number = 0
-    for card in reversed(await _all(store, key)):
+    """What the journal says; None if there is none. A gap or another hash is `StoreCorrupt`.
+
+    What is read while the journal is replaced is read again: damage stays, a replacement passes.
+    """
+    cards = await _all(store, key)
+    for _ in range(_TRIES):
+        if (chain := _chain(cards)) is not None:
+            return _replay(chain)
+        found = await _all(store, key)
+        if found == cards:
+            break
+        cards = found
+    raise StoreCorrupt(f"{key.conversation or key.tenant}: its journal is damaged")
+
+
+def _chain(cards: list[Card]) -> list[dict[str, Any]] | None:
+    """The statements from the newest state on, in their order; None if one is missing or changed.
+
+    Cards before the newest state are replaced by it, and may not have been dropped yet.
+    """
+    chain: list[dict[str, Any]] = []
+    for card in cards:  # the newest first
         fields = _decode(card)
-        if number and (fields["before"] != before or fields["number"] != number + 1):
-            raise StoreCorrupt(f"{key.conversation or key.tenant}: its journal is damaged")
-        number, before = fields["number"], _hash(card.body)
+        if chain:
+            after = chain[-1]
+            if after["before"] != _hash(card.body) or after["number"] != fields["number"] + 1:
+                return None
+        chain.append(fields)
+        if fields["first"] == fields["number"]:
+            return chain[::-1]
+    return None if cards else []
+
+
+def _replay(chain: list[dict[str, Any]]) -> Stated | None:
+    stated: Stated | None = None
+    for fields in chain:
         stated = _apply(stated or Stated(), fields["verb"], fields)
     return stated
 
