@@ -4,9 +4,9 @@ import re
 from dataclasses import replace
 
 import pytest
-import zstandard
 from playwright.sync_api import expect
 
+from firnline.log import zstd
 from firnline.log.message import encode_json
 from firnline.server import prompts
 from support.page_site import apart, is_shown, unfold_panel
@@ -165,7 +165,7 @@ def test_a_prompt_that_was_tampered_with_is_not_shown(asked, page, complaints):
         (newest, *_) = await store.cards(prompts.KIND, tenant="default")
         kept = prompts.unpack(newest.body)
         kept["pieces"][0]["message"]["content"] = "Be rude."
-        body = zstandard.ZstdCompressor().compress(encode_json(kept).encode())
+        body = zstd.compress(encode_json(kept).encode())
         await store.put_cards([replace(newest, body=body)])
 
     apart(forge())

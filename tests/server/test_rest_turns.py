@@ -4,8 +4,8 @@ import hashlib
 from dataclasses import replace
 
 import pytest
-import zstandard
 
+from firnline.log import zstd
 from firnline.log.message import encode_json
 from firnline.server import prompts
 from firnline.testing import ModelServer, call_tool
@@ -164,7 +164,7 @@ def test_a_prompt_that_was_tampered_with_is_not_shown(api, house):
         (card,) = await store.cards(prompts.KIND, tenant="default")
         kept = prompts.unpack(card.body)
         kept["pieces"][0]["message"]["content"] = "Be rude."
-        body = zstandard.ZstdCompressor().compress(encode_json(kept).encode())
+        body = zstd.compress(encode_json(kept).encode())
         await store.put_cards([replace(card, body=body)])
 
     house.run(forge())

@@ -100,7 +100,7 @@ def test_the_dictionary_is_made_of_our_own_words_only():
 def test_threads_pack_at_once_and_alike():
     messages = [Message.user(f"Order {n} is late.").at(from_microseconds(n)) for n in range(40)]
     records = records_of(messages)
-    segments._to_compress.cache_clear()
+    segments._dictionary.cache_clear()
     with ThreadPoolExecutor(8) as pool:
         packed = set(pool.map(lambda _: segments.pack(records), range(64)))
     assert packed == {segments.pack(records)}

@@ -16,11 +16,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
 
-import zstandard
-
 from firnline.context.context import Context, Piece
 from firnline.engine.turn import Turn
 from firnline.errors import StoreCorrupt
+from firnline.log import zstd
 from firnline.log.entry import Card
 from firnline.log.message import Message, encode_json, format_time
 from firnline.log.threads import run_by_size
@@ -32,7 +31,6 @@ logger: Final = logging.getLogger("firnline.server")
 
 KIND: Final = PROMPT
 _VERSION: Final = 1
-_LEVEL: Final = 3
 _BYTES_MAX: Final = 64 * 1024 * 1024
 
 
@@ -143,7 +141,7 @@ def pack(context: Context, facts: Mapping[str, Any]) -> bytes:
         "sha256": _digest([_recorded(piece) for piece in context.pieces]),
         "pieces": pieces,
     }
-    return zstandard.ZstdCompressor(level=_LEVEL).compress(json.dumps(record).encode())
+    return zstd.compress(json.dumps(record).encode())
 
 
 def _recorded(piece: Piece) -> dict[str, Any]:
@@ -156,9 +154,9 @@ def _recorded(piece: Piece) -> dict[str, Any]:
 def unpack(body: bytes) -> dict[str, Any]:
     """The record in these bytes; `StoreCorrupt` if they are none."""
     try:
-        plain = zstandard.ZstdDecompressor().decompress(body, max_output_size=_BYTES_MAX)
+        plain = zstd.decompress(body, _BYTES_MAX)
         record: dict[str, Any] = parse_unique(plain)
-    except (zstandard.ZstdError, ValueError) as error:
+    except ValueError as error:
         raise StoreCorrupt("a recorded prompt cannot be read") from error
     return record
 

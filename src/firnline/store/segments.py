@@ -21,10 +21,8 @@ from importlib import resources
 from itertools import pairwise
 from typing import Final
 
-import zstandard
-
 from firnline.errors import InputError, StoreCorrupt
-from firnline.log import limits
+from firnline.log import limits, zstd
 from firnline.log.entry import TOKENIZERS, Record, next_hash
 from firnline.log.message import (
     ROLES,
@@ -37,6 +35,13 @@ from firnline.log.message import (
 )
 
 LEVEL: Final = 19
+_MAGIC: Final = b"\x28\xb5\x2f\xfd"  # begins every frame, so it is not stored
+_OPTIONS: Final[zstd.Options] = {
+    zstd.Parameter.compression_level: LEVEL,
+    zstd.Parameter.checksum_flag: 0,
+    zstd.Parameter.content_size_flag: 0,
+    zstd.Parameter.dict_id_flag: 0,
+}
 _FORMAT: Final = 1
 _RAW: Final = 0  # a message with more fields than the columns hold
 _NAMED: Final = 8  # added to the kind of a message that has a name
@@ -82,7 +87,7 @@ def unpack(
         columns_size, texts_size = data.number(), data.number()
         columns = data.take(columns_size)
         texts = _decompress(data.rest(), texts_size)
-    except (zstandard.ZstdError, IndexError) as error:
+    except (ValueError, IndexError) as error:
         raise StoreCorrupt("an archived segment cannot be decompressed") from error
     if _checksum(packed, texts) != checksum:
         raise StoreCorrupt("an archived segment does not match its checksum")
@@ -250,46 +255,18 @@ class _ColumnReader:
 # -- the codec --------------------------------------------------------------------------------
 
 
-def _dictionary() -> zstandard.ZstdCompressionDict:
+@lru_cache(maxsize=1)
+def _dictionary() -> zstd.Dictionary:
     data = resources.files("firnline").joinpath("store/chat.zdict").read_bytes()
-    return zstandard.ZstdCompressionDict(data, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
-
-
-@lru_cache(maxsize=1)
-def _to_decompress() -> zstandard.ZstdCompressionDict:
-    return _dictionary()
-
-
-@lru_cache(maxsize=1)
-def _to_compress() -> zstandard.ZstdCompressionDict:
-    """Precomputed once for all compressors, because that takes longer than compressing."""
-    dictionary = _dictionary()
-    dictionary.precompute_compress(compression_params=_parameters())
-    return dictionary
-
-
-def _parameters() -> zstandard.ZstdCompressionParameters:
-    return zstandard.ZstdCompressionParameters.from_level(
-        LEVEL,
-        format=zstandard.FORMAT_ZSTD1_MAGICLESS,
-        write_checksum=False,
-        write_content_size=False,
-        write_dict_id=False,
-    )
+    return zstd.Dictionary(data, is_raw=True)
 
 
 def _compress(texts: bytes) -> bytes:
-    # Compressors must not be shared between threads; creating one is cheap.
-    compressor = zstandard.ZstdCompressor(
-        dict_data=_to_compress(), compression_params=_parameters()
-    )
-    return compressor.compress(texts)
+    frame = zstd.compress(texts, _OPTIONS, _dictionary())
+    return frame.removeprefix(_MAGIC)
 
 
 def _decompress(packed: bytes, size: int) -> bytes:
     if size > _TEXT_BYTES_MAX:
         raise StoreCorrupt("an archived segment claims more than the maximum size")
-    decompressor = zstandard.ZstdDecompressor(
-        dict_data=_to_decompress(), format=zstandard.FORMAT_ZSTD1_MAGICLESS
-    )
-    return decompressor.decompress(packed, max_output_size=max(size, 1))
+    return zstd.decompress(_MAGIC + packed, size, _dictionary())

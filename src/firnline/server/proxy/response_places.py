@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import zstandard
-
 from firnline.errors import InputError, NotFound, StoreCorrupt
+from firnline.log import zstd
 from firnline.log.entry import Card, Entry
 from firnline.log.message import Message
 from firnline.log.openai_items import items_of
@@ -65,7 +64,7 @@ class ResponsePlace:
     def card(self, tenant: str) -> Card:
         """The card that keeps it."""
         fields = {name: getattr(self, name) for name in self.__slots__}
-        body = zstandard.ZstdCompressor().compress(json.dumps(fields).encode())
+        body = zstd.compress(json.dumps(fields).encode())
         return Card(
             tenant=tenant,
             kind=RESPONSE,
@@ -104,11 +103,9 @@ async def find_response(memory: Memory, response_id: str) -> ResponsePlace:
     if card is None:
         raise NotFound(f"Response with id {response_id[:80]!r} not found.")
     try:
-        plain = zstandard.ZstdDecompressor().decompress(
-            card.body, max_output_size=limits.ANSWER_BYTES_MAX
-        )
+        plain = zstd.decompress(card.body, limits.ANSWER_BYTES_MAX)
         fields = parse_unique(plain)
-    except (zstandard.ZstdError, ValueError) as error:
+    except ValueError as error:
         raise StoreCorrupt("the place of a response cannot be read") from error
     place = ResponsePlace(**{**fields, "leading": tuple(fields["leading"])})
     if place.answer >= 0:
