@@ -53,6 +53,7 @@ FIGURES: dict[str, Callable[[Bench], AsyncIterator[Row]]] = {
     "service-append": service.appends,
     "service-proxy": service.proxy,
     "service-idle": service.idle,
+    "service-hook": service.hook,
 }
 
 

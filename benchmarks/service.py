@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -15,6 +17,7 @@ from benchmarks import wire
 from benchmarks.bench import Bench, url
 from benchmarks.measure import in_turns, milliseconds, rate, timed
 from benchmarks.table import Row, at_least, at_most, progress
+from firnline.cli.hook import hook_command
 from firnline.log.message import Message
 
 CLIENTS = 64
@@ -173,6 +176,40 @@ async def idle(bench: Bench) -> AsyncIterator[Row]:
         f"an append meanwhile: {append * 1e3:,.1f} ms",
         whole / most,
         at_least(1),
+    )
+
+
+async def hook(bench: Bench) -> AsyncIterator[Row]:
+    """A coding agent's hook as the agent runs it: the prompt is stored, and what fits it found."""
+    texts = [message.text for message in islice(bench.endless_messages(), bench.size(2_000, 50))]
+    number, path = count(), "/api/v1/conversations/cursor~1s/messages"
+    async with served(bench, "service-hook", "http://127.0.0.1:9/v1") as (address, _):
+        streams = await wire.connect(address)
+        for text in texts:
+            sent = wire.request(path, _shape(Message.assistant(text)))
+            await wire.exchange(streams, sent)
+        streams[1].close()
+
+        async def run(command: str, name: str = "beforeSubmitPrompt") -> None:
+            about = {"conversation_id": "s", "generation_id": f"g{next(number)}"}
+            prompt = texts[next(number) % len(texts)][:200]
+            event = json.dumps({**about, "hook_event_name": name, "prompt": prompt}).encode()
+            shell = ["sh", "-c", command]
+            await asyncio.to_thread(
+                subprocess.run, shell, input=event, stdout=subprocess.DEVNULL, check=True
+            )
+
+        await run(hook_command("cursor", address), "preCompact")
+        ours, other = hook_command("cursor", address), "cat > /dev/null; true"
+        pairs = await in_turns(
+            timed(lambda: run(ours)), timed(lambda: run(other)), bench.size(100, 5), "service-hook"
+        )
+    yield Row(
+        f"service: a hook with recall in {len(texts):,} messages, ms",
+        milliseconds(pairs.ours),
+        f"{milliseconds(pairs.other)} a shell that does nothing",
+        pairs.difference * 1e3,
+        at_most(100),
     )
 
 

@@ -21,6 +21,7 @@ from firnline.cli.terminal import plain
 from firnline.errors import InputError, UnknownConversation
 from firnline.log.entry import Entry
 from firnline.memory import Memory
+from firnline.server.cursor_events import CURSOR, EVENTS
 from firnline.store.files import atomic_write
 
 _EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -41,6 +42,7 @@ _EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
         "Stop",
         "SessionEnd",
     ),
+    CURSOR: EVENTS,
 }
 _MARK: Final = "/api/v1/hooks/"
 _SECONDS: Final = 5
@@ -48,13 +50,15 @@ _SECONDS: Final = 5
 
 def _config_of(agent: str) -> Path:
     """The file with the agent's own hooks."""
+    if agent == CURSOR:
+        return Path("~/.cursor/hooks.json").expanduser()
     if agent == "claude-code":
         home = os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
         return Path(home).expanduser() / "settings.json"
     return Path(os.environ.get("CODEX_HOME") or "~/.codex").expanduser() / "hooks.json"
 
 
-def _command(agent: str, url: str) -> str:
+def hook_command(agent: str, url: str) -> str:
     """What a hook runs: it waits two seconds at most, and its failure is never the agent's."""
     address = shlex.quote(f"{url.rstrip('/')}{_MARK}{agent}")
     sends = "curl -sf -m 2 --data-binary @- -H 'content-type: application/json'"
@@ -72,12 +76,20 @@ def with_hooks(config: Mapping[str, Any], agent: str, url: str | None) -> dict[s
         event: [g for g in groups if _MARK not in json.dumps(g)] for event, groups in known.items()
     }
     if url is not None:
-        hook = {"type": "command", "command": _command(agent, url), "timeout": _SECONDS}
         for event in _EVENTS[agent]:
-            hooks[event] = [*hooks.get(event, []), {"hooks": [hook]}]
+            hooks[event] = [*hooks.get(event, []), _hook(agent, url)]
     kept = {event: groups for event, groups in hooks.items() if groups}
     rest = {name: value for name, value in config.items() if name != "hooks"}
-    return {**rest, "hooks": kept} if kept else rest
+    version = {"version": 1} if agent == CURSOR else {}
+    return {**version, **rest, "hooks": kept} if kept else rest
+
+
+def _hook(agent: str, url: str) -> dict[str, Any]:
+    """A hook as the agent's configuration has it."""
+    if agent == CURSOR:
+        return {"command": hook_command(agent, url), "timeout": _SECONDS}
+    hook = {"type": "command", "command": hook_command(agent, url), "timeout": _SECONDS}
+    return {"hooks": [hook]}
 
 
 def _install(options: argparse.Namespace) -> None:
@@ -146,5 +158,7 @@ def add(command: Command) -> None:
     uncompact = command(
         "uncompact", _uncompact, "Print what an agent's compaction dropped, and its receipt."
     )
-    uncompact.add_argument("conversation", help="such as claude_code/SESSION or codex/SESSION")
+    uncompact.add_argument(
+        "conversation", help="such as claude_code/SESSION, codex/SESSION or cursor/CHAT"
+    )
     uncompact.add_argument("--all", action="store_true", help="of all compactions")

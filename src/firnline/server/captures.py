@@ -1,7 +1,8 @@
-"""What the hooks of coding agents lead to: their transcripts in the log, compactions noted.
+"""What the hooks of coding agents lead to: their sessions in the log, compactions noted.
 
 Claude Code and Codex send the same events. Each names the agent's transcript, which is imported in
-the background. A compaction is noted with a receipt of what its summary lost.
+the background. Cursor's events have the messages themselves. A compaction is noted with a receipt
+of what its summary lost.
 """
 
 from __future__ import annotations
@@ -20,11 +21,19 @@ from firnline.errors import FirnlineError, InputError
 from firnline.log import fence
 from firnline.log.json_text import parse_json
 from firnline.memory import Memory
+from firnline.server.cursor_events import CURSOR, event_key, event_messages
 from firnline.transfer.importer import name_of
 
 logger: Final = logging.getLogger("firnline.server")
 
-_FORMATS: Final[Mapping[str, str]] = {"claude-code": "claude_code", "codex": "codex"}
+_FORMATS: Final[Mapping[str, str]] = {
+    "claude-code": "claude_code",
+    "codex": "codex",
+    CURSOR: CURSOR,
+}
+PROMPTS: Final = frozenset({"UserPromptSubmit", "beforeSubmitPrompt"})
+"""Events to whose answer something may be added for the model."""
+_COMPACTS: Final = frozenset({"PreCompact", "preCompact"})
 _TRANSCRIPT: Final = ".jsonl"
 
 
@@ -35,7 +44,8 @@ class HookEvent:
     agent: str
     name: str
     session: str
-    transcript: Path
+    transcript: Path | None
+    """None if the events themselves have the messages."""
     fields: Mapping[str, Any]
 
     @property
@@ -60,9 +70,18 @@ class Captures:
     read: dict[Path, tuple[int, int]] = field(default_factory=dict)
     """Size and time of each transcript when it was imported."""
 
+    async def take(self, memory: Memory, event: HookEvent) -> None:
+        """Store what the event has: no transcript would bring it later."""
+        key = f"{memory.tenant}\n{event.conversation}"
+        async with self.locks.setdefault(key, asyncio.Lock()):
+            if messages := event_messages(event.fields):
+                done = event_key(event.fields)
+                await memory.append(event.conversation, messages, idempotency_key=done)
+            await note_compaction(memory, event)
+
     def start(self, memory: Memory, event: HookEvent) -> None:
         """Import in the background; an import that waits already is enough for both."""
-        marks = event.name == "PreCompact" or event.has_compacted
+        marks = event.name in _COMPACTS or event.has_compacted
         key = f"{memory.tenant}\n{event.conversation}"
         if key in self.waiting and not marks:
             return
@@ -86,7 +105,7 @@ class Captures:
 
     async def _import(self, memory: Memory, event: HookEvent) -> None:
         """Import what is new in the transcript, if it is still there and has changed."""
-        if not event.transcript.is_file():
+        if event.transcript is None or not event.transcript.is_file():
             return
         status = event.transcript.stat()
         state = status.st_size, status.st_mtime_ns
@@ -102,6 +121,8 @@ class Captures:
 
 def read_event(agent: str, body: Mapping[str, Any], folders: Sequence[str]) -> HookEvent:
     """The event in a hook's input; `InputError` if it names no transcript of an agent."""
+    if agent == CURSOR:
+        return _read_cursor(body)
     names = ("hook_event_name", "session_id", "transcript_path")
     name, session, path = (body.get(each) for each in names)
     if not isinstance(name, str) or not isinstance(session, str) or not isinstance(path, str):
@@ -116,11 +137,20 @@ def read_event(agent: str, body: Mapping[str, Any], folders: Sequence[str]) -> H
     return HookEvent(agent, name, session, transcript, body)
 
 
+def _read_cursor(body: Mapping[str, Any]) -> HookEvent:
+    name, session = body.get("hook_event_name"), body.get("conversation_id")
+    if not isinstance(name, str) or not isinstance(session, str) or not session:
+        raise InputError(
+            "expected hook_event_name, conversation_id, as the hooks of cursor send them"
+        )
+    return HookEvent(CURSOR, name, session, None, body)
+
+
 async def note_compaction(memory: Memory, event: HookEvent) -> None:
     """Note that a compaction begins, or what it left."""
-    if event.name == "PreCompact":
+    if event.name in _COMPACTS:
         await begin_compaction(memory, event.conversation, str(event.fields.get("trigger") or ""))
-    if event.has_compacted:
+    if event.has_compacted and event.transcript is not None:
         summary = await asyncio.to_thread(read_summary, event.transcript)
         await finish_compaction(memory, event.conversation, summary)
 

@@ -1,7 +1,7 @@
 """The black box of coding agents: their hooks send events here, and get what they had forgotten.
 
-A hook is answered at once; what it leads to happens in the background (`captures`). After a
-compaction, a prompt gets the old messages that fit it.
+What leads to a transcript is answered at once and imported in the background; what has the messages
+itself is stored first (`captures`). After a compaction, a prompt gets the old messages that fit it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from firnline.server.auth import Writing, parts_of
-from firnline.server.captures import read_event, recall_dropped
+from firnline.server.captures import PROMPTS, read_event, recall_dropped
 from firnline.server.proxy.request import read_object
 
 logger: Final = logging.getLogger("firnline.server")
 
 router = APIRouter(include_in_schema=False)
 
-Agent = Literal["claude-code", "codex"]
+Agent = Literal["claude-code", "codex", "cursor"]
 _RECALL_SECONDS: Final = 0.08
 _NO_CONTENT: Final = 204
 
@@ -31,8 +31,11 @@ async def take_event(request: Request, memory: Writing, agent: Agent) -> Respons
     """Take an event of an agent's hook; what its answer says is for the agent to read."""
     parts, body = parts_of(request), await read_object(request)
     event = read_event(agent, body, parts.settings.transcript_folders)
-    parts.captures.start(memory, event)
-    if event.name != "UserPromptSubmit":
+    if event.transcript is None:
+        await parts.captures.take(memory, event)
+    else:
+        parts.captures.start(memory, event)
+    if event.name not in PROMPTS:
         return Response(status_code=_NO_CONTENT)
     text = ""
     try:
@@ -43,5 +46,7 @@ async def take_event(request: Request, memory: Writing, agent: Agent) -> Respons
         logger.info("hook: no time to recall for %s", event.conversation)
     if not text:
         return Response(status_code=_NO_CONTENT)
+    if event.transcript is None:
+        return JSONResponse({"continue": True, "additional_context": text})
     told = {"hookEventName": event.name, "additionalContext": text}
     return JSONResponse({"hookSpecificOutput": told})
