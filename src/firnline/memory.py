@@ -725,6 +725,15 @@ class Memory:
             self._tenant, project=project, person=person, after=after, limit=limit
         )
 
+    async def recent(
+        self, *, project: str | None = None, after: Head | None = None, limit: int = 100
+    ) -> list[Head]:
+        """The conversations, the most recently updated first, those after `after`."""
+        limits.check_number("limit", limit, 1, limits.PAGE_MAX)
+        if project is not None:
+            clean_name(project, "project")
+        return await self._store.recent(self._tenant, project, after=after, limit=limit)
+
     async def projects(self) -> list[Project]:
         """The projects by name."""
         return await self._store.projects(self._tenant)

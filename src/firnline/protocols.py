@@ -367,10 +367,11 @@ class Store(Protocol):
         ...
 
     async def recent(
-        self, tenant: str, project: str, *, after: Head | None = None, limit: int = 100
+        self, tenant: str, project: str | None, *, after: Head | None = None, limit: int = 100
     ) -> list[Head]:
-        """Return a project's conversations, the most recently updated first, those after `after`.
+        """Return conversations, the most recently updated first, those after `after`.
 
+        Those of a project, or without one all of the tenant's.
         Those that were updated at the same time are in order of their names.
         """
         ...

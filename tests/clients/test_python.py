@@ -233,7 +233,7 @@ SCHEMAS = {  # schemas that have another name here, or are values of the library
 }
 LIBRARY = {
     "Entry": (Entry, {"created_at", "metadata", "normalised"}),  # the message's own
-    "Head": (Head, {"entries"}),
+    "Head": (Head, {"entries", "title"}),
     "Digest": (Digest, {"in_force"}),
     "Hit": (Hit, {"explanation"}),
     "Project": (Project, set()),

@@ -15,10 +15,10 @@ FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_P99 = 40
 MODULE_LINES_MAX = 460
 LONGER = {  # module: why it may be longer
-    "memory.py": (1150, "every verb of the library, each a few lines and a docstring"),
+    "memory.py": (1160, "every verb of the library, each a few lines and a docstring"),
     "context/assemble.py": (660, "the sections share one budget, so one class has the room left"),
     "engine/context_builder.py": (560, "the flow of a context, step by step, and its requests"),
-    "log/entry.py": (540, "the values of the log and of what is derived from it"),
+    "log/entry.py": (550, "the values of the log and of what is derived from it"),
     "log/message.py": (510, "a message and its canonical form, best read together"),
     "client/verbs.py": (720, "the same verbs over HTTP, a few lines each"),
     "protocols.py": (700, "the contracts are prose"),
@@ -28,7 +28,7 @@ LONGER = {  # module: why it may be longer
     "store/postgres/store.py": (590, "the same methods, over transactions"),
     "store/mongo/store.py": (550, "the same methods, over single-document writes"),
     "transfer/jsonl.py": (520, "a format and its reader, best read together"),
-    "testing/conformance.py": (800, "one suite, read from top to bottom; each test is short"),
+    "testing/conformance.py": (810, "one suite, read from top to bottom; each test is short"),
 }
 BANNED_NAMES = {"utils", "helpers", "common", "base", "manager", "service", "core", "misc"}
 BANNED_IMPORTS = {"pickle", "marshal", "shelve", "sqlite3", "yaml"}

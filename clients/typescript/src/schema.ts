@@ -148,7 +148,7 @@ export interface paths {
         };
         /**
          * List Conversations
-         * @description List the conversations by name.
+         * @description List the conversations.
          */
         get: operations["list_conversations"];
         put?: never;
@@ -1472,6 +1472,8 @@ export interface components {
             archived: number;
             person: string | null;
             entries: number;
+            /** @description The title in the metadata, or else how its first user begins. */
+            title: string;
             url: string;
             strategy: components["schemas"]["Strategy"];
             state: components["schemas"]["State"];
@@ -1786,6 +1788,8 @@ export interface components {
             archived: number;
             person: string | null;
             entries: number;
+            /** @description The title in the metadata, or else how its first user begins. */
+            title: string;
             url: string;
         };
         /** @description Part of the list of conversations. */
@@ -2892,6 +2896,10 @@ export interface operations {
                 project?: string | null;
                 /** @description Only conversations with this person. */
                 person?: string | null;
+                /** @description By name, so that pages are stable, or the last updated ones first. */
+                order?: "name" | "newest";
+                /** @description Also conversations that are only a request that failed. */
+                failed?: boolean;
                 /** @description Maximum number of items per page. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page; omit it for the first. */

@@ -5,24 +5,23 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import asdict
+from functools import partial
 from typing import Final, TextIO
 
+from firnline import memory as asynchronous
 from firnline.cli.arguments import Command, count
-from firnline.cli.open import all_heads, existing_head, open_memory
+from firnline.cli.open import all_heads, existing_head, open_memory, with_memory
 from firnline.cli.output import entry_json, entry_text, head_json, print_json, progress_on
 from firnline.cli.terminal import cut, plain, table
 from firnline.errors import InputError
 from firnline.log.entry import Head
 from firnline.log.message import ROLES, Message
-from firnline.log.regex import regex
 from firnline.log.wire import load_json, load_openai
 from firnline.protocols import Finding
+from firnline.server.titles import titles_of
 from firnline.sync import Memory
 
 _TITLE: Final = 48
-_TITLE_ENTRIES: Final = 5
-_UNNAMED: Final = regex(r"chat-[0-9a-f]{16}")
-"""The name that the proxy gives to a conversation that has none."""
 
 
 def _append(options: argparse.Namespace) -> None:
@@ -72,24 +71,20 @@ def _show(options: argparse.Namespace) -> None:
 
 def _conversations(options: argparse.Namespace) -> None:
     rows = []
-    with open_memory(options) as memory:
-        heads = list(all_heads(memory, options.project, options.person))
-        shown = [head for head in heads if options.all or not _is_failed_request(head)]
-        for head in sorted(shown, key=lambda head: head.updated_at, reverse=True):
-            title = _title_of(memory, head)
-            if options.json:
-                print_json({**head_json(head), "title": title})
-            rows.append(
-                (
-                    head.conversation,
-                    plain(cut(title, _TITLE)),
-                    f"{head.entries:,}",
-                    f"{head.archived:,}",
-                    f"{head.tokens:,}",
-                    f"{head.updated_at:%Y-%m-%d %H:%M}",
-                    head.project or "",
-                )
+    for head, title in with_memory(options, partial(_list_newest, options)):
+        if options.json:
+            print_json({**head_json(head), "title": title})
+        rows.append(
+            (
+                head.conversation,
+                plain(cut(title, _TITLE)),
+                f"{head.entries:,}",
+                f"{head.archived:,}",
+                f"{head.tokens:,}",
+                f"{head.updated_at:%Y-%m-%d %H:%M}",
+                head.project or "",
             )
+        )
     if not options.json and rows:
         names = (
             "conversation",
@@ -107,19 +102,18 @@ def _conversations(options: argparse.Namespace) -> None:
         print("No conversations yet. Try: firnline append hello 'My first message'")
 
 
-def _title_of(memory: Memory, head: Head) -> str:
-    """What the conversation is called, or else how its first user begins."""
-    given = head.metadata.get("title")
-    if isinstance(given, str) and given:
-        return given
-    first = memory.read(head.conversation, limit=_TITLE_ENTRIES) if head.entries else []
-    texts = (entry.message.text for entry in first if entry.message.role == "user")
-    return " ".join(next(filter(None, texts), "").split())
-
-
-def _is_failed_request(head: Head) -> bool:
-    """Whether it is a request through the proxy that failed, in a conversation without a name."""
-    return head.entries <= 1 and bool(_UNNAMED.fullmatch(head.conversation))
+async def _list_newest(
+    options: argparse.Namespace, memory: asynchronous.Memory
+) -> list[tuple[Head, str]]:
+    """The conversations with their titles, the newest first."""
+    shown: list[tuple[Head, str]] = []
+    after = None
+    while page := await memory.recent(project=options.project, after=after, limit=1_000):
+        heads = [head for head in page if options.all or not head.has_failed]
+        heads = [head for head in heads if options.person in (None, head.person)]
+        shown += zip(heads, await titles_of(memory, heads), strict=True)
+        after = page[-1]
+    return shown
 
 
 def _title(options: argparse.Namespace) -> None:
@@ -237,11 +231,13 @@ def _add_lists(command: Command) -> None:
         "--first", type=count, default=0, metavar="SEQ", help="from this entry number on"
     )
 
-    conversations = command("conversations", _conversations, "List the conversations.")
+    conversations = command(
+        "conversations", _conversations, "List the conversations, the newest first."
+    )
     conversations.add_argument("--project", help="only conversations of this project")
     conversations.add_argument("--person", help="only conversations with this person")
     conversations.add_argument(
-        "--all", action="store_true", help="also failed requests of clients without a name"
+        "--all", action="store_true", help="also requests to a model that failed"
     )
     title = command("title", _title, "Name a conversation; by default it is its first message.")
     title.add_argument("conversation")

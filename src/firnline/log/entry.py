@@ -21,9 +21,10 @@ HASH: Final = "sha256"
 TOKENIZERS: Final = ("o200k_base", "o200k_base~", "cl100k_base", "cl100k_base~")
 """The names under which tokens are counted; ``~`` marks an estimate. Only ever add at the end."""
 
-
 BRANCH: Final = "branch"
 """The metadata field that names the source of a branch."""
+FAILED: Final = "failed_request"
+"""The metadata field of a conversation that is only a request that failed: the hash of its end."""
 
 _TOKENS_MAX: Final = 1 << 40
 
@@ -211,6 +212,14 @@ class Head:
             case {"of": str(source), "at": int(seq)}:
                 return source, seq
         return None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether all of it is a request that failed, by its metadata: lists leave it out.
+
+        The metadata has the hash of its last entry. So whatever is added later shows it again.
+        """
+        return self.metadata.get(FAILED) == self.hash
 
     def check_described(self, now: Head | None) -> None:
         """Raise `ConflictError` unless `now` describes the same conversation in the same way.

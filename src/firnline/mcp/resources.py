@@ -72,7 +72,7 @@ async def list_resources(deps: ToolDeps, cursor: str) -> tuple[list[Resource], s
         description="Their names and sizes.",
         mime_type=_JSON,
     )
-    found = [_resource(head) for head in heads[:page]]
+    found = [_resource(head) for head in heads[:page] if not head.has_failed]
     more = heads[page - 1].conversation if len(heads) > page else ""
     return (found if cursor else [every, *found]), more
 

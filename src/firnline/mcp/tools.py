@@ -60,7 +60,7 @@ async def conversations(
     )
     shown = found[: request.limit]
     return results.ConversationList(
-        conversations=[conversation_row(head) for head in shown],
+        conversations=[conversation_row(head) for head in shown if not head.has_failed],
         next_after=shown[-1].conversation if len(found) > request.limit else "",
     )
 

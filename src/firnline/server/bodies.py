@@ -29,6 +29,8 @@ from firnline.memory import Memory
 from firnline.store.rows import SEQ_MAX
 
 NAME_SHOWN: Final = 40
+_TIME_CHARS: Final = 40
+"""Of a position in a list by time, next to a name."""
 
 
 class _StrictRequest(Request):
@@ -116,7 +118,7 @@ def _is_position(position: str | int) -> bool:
     """Whether it is a number or name that we could have written."""
     if isinstance(position, int):
         return 0 <= position <= SEQ_MAX
-    return len(position) <= limits.NAME_CHARS_MAX
+    return len(position) <= limits.NAME_CHARS_MAX + _TIME_CHARS
 
 
 class JsonResponse(Response):

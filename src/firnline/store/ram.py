@@ -274,7 +274,7 @@ class RamStore:
         return [head for head in wanted if person in (None, head.person)][:limit]
 
     async def recent(
-        self, tenant: str, project: str, *, after: Head | None = None, limit: int = 100
+        self, tenant: str, project: str | None, *, after: Head | None = None, limit: int = 100
     ) -> list[Head]:
         """See `Store.recent`."""
         heads = await self.conversations(tenant, project=project, limit=len(self._conversations))

@@ -350,6 +350,9 @@ class StoreConformance(
             names.append(page[0].conversation)
             after = page[0]
         assert names == ["a", "c", "a2", "b"]
+        everywhere = await store.recent("acme", None)
+        assert sorted(h.conversation for h in everywhere) == ["a", "a2", "b", "c", "none"]
+        assert everywhere == sorted(everywhere, key=lambda h: h.updated_at, reverse=True)
         assert await store.recent("acme", "alps", limit=0) == []
         assert await store.recent("acme", "andes") == []
 

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 from firnline.errors import InputError, ModelError
 from firnline.log.message import encode_json
 from firnline.log.wire import load_json
+from firnline.models.answers import read_error
 from firnline.server.proxy.json_prefix import JsonPrefix, malformed
 
 Fields: TypeAlias = dict[str, Any]
@@ -328,8 +329,12 @@ _EVENT: Final[Types] = {"delta": (str, dict), "item": dict, "part": dict, "item_
 
 
 def read_response(body: bytes) -> Fields:
-    """A complete answer of the Responses API."""
-    return check_response(load_object(body))
+    """A complete answer of the Responses API; `ModelError` if it is only an error."""
+    data = load_object(body)
+    if data.get("error") and data.get("status") != "failed":
+        code, message = read_error(data, "the answer failed")
+        raise ModelError(message, code=code or "failed")
+    return check_response(data)
 
 
 def check_response(data: Fields) -> Fields:

@@ -126,7 +126,11 @@ async def _plan(request: ProxyRequest, messages: Sequence[Message]) -> _Plan:
     # A history without an answer belongs to no conversation: two users may start with "hi".
     unanswered = not any(message.role == "assistant" for message in spoken)
     again = unanswered and attempt.again and not name
-    if (not unanswered or again) and (prefix := await _find_prefix(memory, location.hashes)):
+    prefix = None if unanswered and name else await _find_prefix(memory, location.hashes)
+    if prefix and unanswered and not again:  # unless all that came of it was a failure
+        failed = prefix[0] == len(spoken) and await _has_failed(memory, prefix[1])
+        prefix = prefix if failed else None
+    if prefix:
         count, conversation, seq = prefix
         log = await memory.read(
             conversation, first_seq=seq + 1, limit=len(spoken) - count + limits.ENTRIES_BEYOND
@@ -258,6 +262,11 @@ def _new_messages(messages: Sequence[Message], count: int) -> Sequence[Message]:
 
 def _is_complete_answer(entry: Entry) -> bool:
     return entry.message.role == "assistant" and INTERRUPTED not in entry.message.metadata
+
+
+async def _has_failed(memory: Memory, conversation: str) -> bool:
+    head = await memory.head(conversation)
+    return head is not None and head.has_failed
 
 
 # -- storing ----------------------------------------------------------------------------------

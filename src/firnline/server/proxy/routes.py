@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from starlette.responses import Response, StreamingResponse
 
 from firnline.errors import FirnlineError, InputError, ModelError, NotFound, outline
-from firnline.log.entry import Entry
+from firnline.log.entry import FAILED, Entry
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import counter
 from firnline.log.wire import load_anthropic
@@ -146,17 +146,20 @@ async def answer_request(request: ProxyRequest) -> Response:
     """The response to a request."""
     dialect, upstream = request.dialect, request.upstream
     located = await locate_conversation(request)
-    prepared, status = await build_request_context(request, located)
-    if (moved := await separate_request(request, located, status)) is not None:
-        prepared, status = await build_request_context(request, moved)
+    status = located.status
+    try:
+        prepared, status = await build_request_context(request, located)
+        if (moved := await separate_request(request, located, status)) is not None:
+            prepared, status = await build_request_context(request, moved)
+    except FirnlineError:
+        await note_failure(request, status)
+        raise
     if status.context is not None:
         request.parts.tokens.charge(request.caller.id, status.context.tokens)
     if status.location is not None and status.location.answer is not None:
         return await _replay_response(request, status, status.location.answer)
     rounds = UpstreamRounds(dialect, prepared, partial(send_upstream, request, status))
-    reply = await send_upstream(request, status, prepared.body)
-    if reply.status < BAD_REQUEST and reply.status != OK:
-        raise ModelError(f"the upstream endpoint answered {reply.status}", code="status")
+    reply = await _first_reply(request, status, prepared.body)
     if reply.status != OK:
         headers, error = {**reply.headers, **status.headers()}, await reply.body()
         if upstream is not None and status.context is not None and status.window is None:
@@ -168,6 +171,37 @@ async def answer_request(request: ProxyRequest) -> Response:
     recording = _read_and_record_answer(request, status, rounds, reply)
     body, status = await request.parts.streams.complete(recording)
     return json_response(body, headers=_headers(request, status, reply))
+
+
+async def _first_reply(request: ProxyRequest, status: MemoryStatus, body: Body) -> Reply:
+    """The endpoint's answer, or its error, which the client gets."""
+    try:
+        reply = await send_upstream(request, status, body)
+        if reply.status < BAD_REQUEST and reply.status != OK:
+            raise ModelError(f"the upstream endpoint answered {reply.status}", code="status")
+    except FirnlineError:
+        await note_failure(request, status)
+        raise
+    if reply.status != OK:
+        await note_failure(request, status)
+    return reply
+
+
+async def note_failure(request: ProxyRequest, status: MemoryStatus) -> None:
+    """Leave a conversation out of lists that is only this request, which failed.
+
+    Its messages stay, and the same request continues it.
+    """
+    location = status.location
+    if location is None or location.first != 0:
+        return
+    try:
+        head = await request.memory.head(location.conversation)
+        if head is not None and head.hash == location.hash:
+            metadata = {**head.metadata, FAILED: head.hash}
+            await request.memory.describe(head.conversation, metadata=metadata, known=head)
+    except FirnlineError as error:
+        logger.warning("a failed request stays listed: %s", outline(error))
 
 
 def _headers(request: ProxyRequest, status: MemoryStatus, reply: Reply) -> dict[str, str]:
@@ -198,6 +232,7 @@ async def _read_and_record_answer(
     try:
         body, answer = await request.dialect.read_answer(rounds, reply)
     except Exception as error:
+        await note_failure(request, status)
         raise _upstream_error(error) from error
     return body, await record_answer(request, status, answer)
 
@@ -254,6 +289,7 @@ async def _record_stream(
                 else:
                     yield item
     except Exception as error:
+        await note_failure(request, status)
         raise _upstream_error(error) from error
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Annotated, Any, Final
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query, Request, Response
 
 from firnline.client.paths import conversation_path
 from firnline.engine.digest_history import state_of
-from firnline.errors import ConflictError, NotFound
+from firnline.errors import ConflictError, InputError, NotFound
 from firnline.log import limits
 from firnline.log.entry import Head
 from firnline.memory import Memory
@@ -38,6 +39,7 @@ from firnline.server.rest.requests import (
     ProofRequest,
     VerifyRequest,
 )
+from firnline.server.titles import title_of, titles_of
 from firnline.strategies import strategy as strategy_named
 
 routes = router("conversations")
@@ -46,7 +48,7 @@ _KEEP_DEFAULT: Final = 1_000
 
 
 @routes.get("/conversations", response_model=schemas.HeadPage, responses=FOUND)
-async def list_conversations(
+async def list_conversations(  # noqa: PLR0913, PLR0917 - each is a parameter of the query
     request: Request,
     memory: Reading,
     project: Annotated[
@@ -55,16 +57,48 @@ async def list_conversations(
     person: Annotated[
         Name | None, Query(description="Only conversations with this person.")
     ] = None,
+    order: Annotated[
+        Literal["name", "newest"],
+        Query(description="By name, so that pages are stable, or the last updated ones first."),
+    ] = "name",
+    failed: Annotated[
+        bool, Query(description="Also conversations that are only a request that failed.")
+    ] = False,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """List the conversations by name."""
+    """List the conversations."""
     after = read_cursor(cursor, str) or ""
-    found = await memory.conversations(project=project, person=person, after=after, limit=limit)
-    following = found[-1].conversation if len(found) == limit else None
-    return etag_response(
-        request, responses.page([responses.head(head) for head in found], following)
-    )
+    if order == "name":
+        found = await memory.conversations(project=project, person=person, after=after, limit=limit)
+    else:
+        found = await memory.recent(project=project, after=_place(after), limit=limit)
+    following = _position(found[-1], order) if len(found) == limit else None
+    heads = [head for head in found if failed or not head.has_failed]
+    heads = [head for head in heads if person in (None, head.person)]
+    titles = await titles_of(memory, heads)
+    rows = [responses.head(head, title) for head, title in zip(heads, titles, strict=True)]
+    return etag_response(request, responses.page(rows, following))
+
+
+def _position(head: Head, order: str) -> str:
+    """What a cursor says: the conversation's name, and its time if that decides."""
+    seconds = f"{head.updated_at.isoformat()} " if order == "newest" else ""
+    return f"{seconds}{head.conversation}"
+
+
+def _place(position: str) -> Head | None:
+    """The place in a list by time; `InputError` if the cursor is of another list."""
+    if not position:
+        return None
+    at, _, name = position.partition(" ")
+    try:
+        time = datetime.fromisoformat(at)
+    except ValueError:
+        raise InputError("cursor: invalid; use `next_cursor` of the previous page") from None
+    if time.tzinfo is None or not name:
+        raise InputError("cursor: invalid; use `next_cursor` of the previous page")
+    return Head(name, seq=-1, hash="", tokens=0, created_at=time, updated_at=time)
 
 
 @routes.get(CONVERSATION, response_model=schemas.Conversation, responses=FOUND_OR_MISSING)
@@ -81,7 +115,7 @@ async def _describe(memory: Memory, head: Head) -> dict[str, Any]:
     force = await memory.in_force(name)
     pinned = await memory.pinned(name)
     return {
-        **responses.head(head),
+        **responses.head(head, await title_of(memory, head)),
         "strategy": responses.strategy(await memory.strategy(name), head),
         "state": responses.plain(await asyncio.to_thread(state_of, force)),
         "digests": len(await memory.digests(name)),
@@ -179,7 +213,9 @@ async def branch_conversation(
     before = await memory.head(body.name)
     made = await memory.branch(conversation, body.seq, body.name)
     headers = {"location": conversation_path(body.name)}
-    return json_response(responses.head(made), 201 if before is None else 200, headers)
+    return json_response(
+        responses.head(made, await title_of(memory, made)), 201 if before is None else 200, headers
+    )
 
 
 # -- pins -------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from firnline.server.rest.openapi import (
 from firnline.server.rest.path_params import ProjectName
 from firnline.server.rest.requests import Cursor, Limit, ProjectRequest
 from firnline.server.rest.stats import list_pending
+from firnline.server.titles import titles_of
 
 routes = router("projects")
 
@@ -98,7 +99,9 @@ async def _board(memory: Memory, project: Project, pending: set[str]) -> dict[st
         newest.append(head)
         if len(newest) >= limits.PAGE_MAX:
             newest = _newest(newest)
-    listed = [responses.head(head) for head in _newest(newest)]
+    heads = _newest(newest)
+    titles = await titles_of(memory, heads)
+    listed = [responses.head(head, title) for head, title in zip(heads, titles, strict=True)]
     return {
         **responses.project(project),
         "conversations": count,

@@ -51,9 +51,9 @@ def _field(name: str, value: Any) -> Any:
     return value if name in _STORED_JSON and isinstance(value, dict) else plain(value)
 
 
-def head(one: Head) -> dict[str, Any]:
+def head(one: Head, title: str) -> dict[str, Any]:
     """The head of a conversation."""
-    return fill(schemas.Head, one, url=conversation_path(one.conversation))
+    return fill(schemas.Head, one, title=title, url=conversation_path(one.conversation))
 
 
 def strategy(one: Strategy, where: Head) -> dict[str, Any]:

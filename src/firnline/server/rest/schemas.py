@@ -165,6 +165,7 @@ Head: Final = model_of(
     hash=HASH,
     entries=int,
     metadata=_OBJECT,
+    title=Annotated[str, Doc("The title in the metadata, or else how its first user begins.")],
     url=_URL,
 )
 HeadPage: Final = _page_of("HeadPage", "Part of the list of conversations.", Head)

@@ -230,12 +230,12 @@ async def conversations(
 
 
 async def recent(
-    database: MongoDatabase, tenant: str, project: str, after: Head | None, limit: int
+    database: MongoDatabase, tenant: str, project: str | None, after: Head | None, limit: int
 ) -> list[Head]:
-    """A page of a project's conversations, the most recently updated first."""
+    """A page of conversations, of a project if it is given, the most recently updated first."""
     if limit <= 0:
         return []
-    asked: Doc = {"tenant": tenant, "project": project}
+    asked: Doc = {"tenant": tenant} if project is None else {"tenant": tenant, "project": project}
     if after is not None:
         at = microseconds(after.updated_at)
         same = {"updated_at": at, "conversation": {"$gt": after.conversation}}

@@ -240,7 +240,7 @@ class MongoStore:
         return await heads.conversations(self._open_db, tenant, (project, person), after, limit)
 
     async def recent(
-        self, tenant: str, project: str, *, after: Head | None = None, limit: int = 100
+        self, tenant: str, project: str | None, *, after: Head | None = None, limit: int = 100
     ) -> list[Head]:
         """See `Store.recent`."""
         return await heads.recent(self._open_db, tenant, project, after, limit)

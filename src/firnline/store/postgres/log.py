@@ -145,16 +145,17 @@ async def conversations(
 
 
 async def recent(
-    transaction: Transaction, tenant: str, project: str, after: Head | None, limit: int
+    transaction: Transaction, tenant: str, project: str | None, after: Head | None, limit: int
 ) -> list[Head]:
-    """A page of a project's conversations, the most recently updated first.
+    """A page of conversations, of a project if it is given, the most recently updated first.
 
     There is no index by time: every append would have to write it, for all conversations.
     """
     at = microseconds(after.updated_at) if after is not None else 0
     behind = " AND (updated_at < %(at)s OR (updated_at = %(at)s AND name > %(name)s))"
     found = await transaction.rows(
-        f"{_HEAD} WHERE tenant = %(tenant)s AND project = %(project)s"
+        f"{_HEAD} WHERE tenant = %(tenant)s"
+        f"{'' if project is None else ' AND project = %(project)s'}"
         f"{'' if after is None else behind}"
         " ORDER BY updated_at DESC, name LIMIT %(limit)s",
         {

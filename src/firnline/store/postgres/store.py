@@ -252,7 +252,7 @@ class PostgresStore:
         )
 
     async def recent(
-        self, tenant: str, project: str, *, after: Head | None = None, limit: int = 100
+        self, tenant: str, project: str | None, *, after: Head | None = None, limit: int = 100
     ) -> list[Head]:
         """See `Store.recent`."""
         return await self._read(tenant, lambda tx: log.recent(tx, tenant, project, after, limit))

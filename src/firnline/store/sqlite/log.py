@@ -221,9 +221,9 @@ def conversations(
 
 
 def recent(
-    connection: apsw.Connection, tenant: str, project: str, after: Head | None, limit: int
+    connection: apsw.Connection, tenant: str, project: str | None, after: Head | None, limit: int
 ) -> list[Head]:
-    """A page of a project's conversations, the most recently updated first."""
+    """A page of conversations, of a project if it is given, the most recently updated first."""
     behind = (
         " AND (updated_at < :at OR (updated_at = :at AND name > :name))"
         if after is not None
@@ -233,7 +233,8 @@ def recent(
     if after is not None:
         values |= {"at": microseconds(after.updated_at), "name": after.conversation}
     found = connection.execute(
-        f"{_HEAD} WHERE tenant = :tenant AND project = :project{behind}"
+        f"{_HEAD} WHERE tenant = :tenant"
+        f"{'' if project is None else ' AND project = :project'}{behind}"
         " ORDER BY updated_at DESC, name LIMIT :limit",
         values,
     )

@@ -351,7 +351,7 @@ class SqliteStore:
         return await self._read(lambda con: log.conversations(con, *asked), proven=True)
 
     async def recent(
-        self, tenant: str, project: str, *, after: Head | None = None, limit: int = 100
+        self, tenant: str, project: str | None, *, after: Head | None = None, limit: int = 100
     ) -> list[Head]:
         """See `Store.recent`."""
         asked = tenant, project, after, limit

@@ -49,7 +49,9 @@ export const tick = () => { ticks += 1; return ticks; };
 export const Name = ({ children }) => html`<bdi>${children}</bdi>`;
 
 /** What a conversation is called where it came from; else its name. */
-export const titleOf = (head) => (typeof head.metadata?.title === 'string' && head.metadata.title.trim().slice(0, 200)) || head.conversation;
+const GENERATED = /[0-9a-f]{8}(-?[0-9a-f]{4}){2}/;
+/** What it is called: its title, or how its first user begins if no person has chosen its name. */
+export const titleOf = (head) => ((head.metadata?.title || GENERATED.test(head.conversation)) && head.title) || head.conversation;
 
 // -- loading ----------------------------------------------------------------------------------
 
