@@ -128,8 +128,8 @@ async def _plan(request: ProxyRequest, messages: Sequence[Message]) -> _Plan:
     again = unanswered and attempt.again and not name
     prefix = None if unanswered and name else await _find_prefix(memory, location.hashes)
     if prefix and unanswered and not again:  # unless all that came of it was a failure
-        failed = prefix[0] == len(spoken) and await _has_failed(memory, prefix[1])
-        prefix = prefix if failed else None
+        head = await memory.head(prefix[1]) if prefix[0] == len(spoken) else None
+        prefix = prefix if head is not None and head.has_failed else None
     if prefix:
         count, conversation, seq = prefix
         log = await memory.read(
@@ -262,11 +262,6 @@ def _new_messages(messages: Sequence[Message], count: int) -> Sequence[Message]:
 
 def _is_complete_answer(entry: Entry) -> bool:
     return entry.message.role == "assistant" and INTERRUPTED not in entry.message.metadata
-
-
-async def _has_failed(memory: Memory, conversation: str) -> bool:
-    head = await memory.head(conversation)
-    return head is not None and head.has_failed
 
 
 # -- storing ----------------------------------------------------------------------------------
