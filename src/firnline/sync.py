@@ -172,6 +172,7 @@ class Memory(SyncFacade[_Memory]):
     dated = waits(_Memory.dated)
     head = waits(_Memory.head)
     conversations = waits(_Memory.conversations)
+    recent = waits(_Memory.recent)
     projects = waits(_Memory.projects)
     people = waits(_Memory.people)
     facts = waits(_Memory.facts)
