@@ -31,7 +31,7 @@ async def main() -> None:
             session = {"app_name": runner.app_name, "user_id": "ana", "session_id": name}
             done = await runner.session_service.get_session(**session)
             await runner.memory_service.add_session_to_memory(done)
-        print(len(await memory.read(f"{runner.app_name}/ana/s1")), "entries of s1 in the log")
+        print(len(await memory.read(f"{runner.app_name}/ana/s1")), "messages of s1 in the log")
 
 
 asyncio.run(main())

@@ -24,7 +24,7 @@ async def main() -> None:
         for number in range(40):
             answer = await agent.run(f"Question {number}: how much do you see?", session=session)
         print("The model saw", answer.text)
-        print(len(await memory.read("ticket-42")), "entries in the log")
+        print(len(await memory.read("ticket-42")), "messages in the log")
 
 
 asyncio.run(main())

@@ -19,5 +19,5 @@ with Memory.open("sqlite:///langchain.db") as memory:
         entry = f"Day {day}: wind force {day % 9}, course held, {day * 40} miles made. All well."
         state = agent.invoke({"messages": [("user", entry)]}, voyage)
     print(len(state["messages"]), "messages in the agent's state")
-    print(len(memory.read("voyage-7")), "entries in the log,", memory.verify("voyage-7"))
+    print(len(memory.read("voyage-7")), "messages in the log,", memory.verify("voyage-7"))
     print(len(memory.digests("voyage-7")), "digests")

@@ -21,7 +21,7 @@ async def main() -> None:
             await short.aput(ChatMessage(f"Answer {number}, at length", role="assistant"))
         (remembered, *_) = await short.aget(input="What is the gate code of the boathouse?")
         print("7319" in remembered.content, "- the code is in the prompt")
-        print(len(await memory.read("ticket-42")), "entries in the log")
+        print(len(await memory.read("ticket-42")), "messages in the log")
 
 
 asyncio.run(main())

@@ -18,7 +18,7 @@ async def main() -> None:
         session = FirnlineSession("ticket-42", memory, Budget(800, 200))
         for number in range(32):
             await Runner.run(agent, f"Question {number}: what time is it now?", session=session)
-        print(len(await memory.read("ticket-42")), "entries in the log")
+        print(len(await memory.read("ticket-42")), "messages in the log")
         print(len(await session.get_items()), "items for the next run")
 
 

@@ -19,7 +19,7 @@ async def main() -> None:
             result = await agent.run(prompt, message_history=history)
             history = result.all_messages()
         print(len(history), "messages in the history")
-        print(len(await memory.read("ticket-42")), "entries in the log")
+        print(len(await memory.read("ticket-42")), "messages in the log")
 
 
 asyncio.run(main())

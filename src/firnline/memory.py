@@ -292,9 +292,9 @@ class Memory:
             else []
         )
         if not found:
-            raise InputError(f"{conversation} has no entry {seq}")
+            raise InputError(f"{conversation} has no message {seq}")
         if found[0].erased_at is not None:
-            raise InputError(f"entry {seq} of {conversation} is erased")
+            raise InputError(f"message {seq} of {conversation} is erased")
         check_pin(found[0].message)
         async with recorded(self._store, key, "pin", seq=seq, pinned=True):
             await self._store.pin(key, seq)
@@ -537,7 +537,7 @@ class Memory:
     async def digests(
         self, conversation: str, *, versions: Sequence[int] | None = None
     ) -> list[Digest]:
-        """The conversation's digests by version, all or these, failed and undone ones too."""
+        """The conversation's digests in order, all or these, failed and undone ones too."""
         return await self._store.digests(self._key(conversation), versions)
 
     async def in_force(self, conversation: str) -> tuple[Digest, ...]:
@@ -549,7 +549,7 @@ class Memory:
         return tuple(d for d in found if active is None or d.version > active.outdated)
 
     async def lineage(self, conversation: str) -> Lineage:
-        """The chain of versions, stuck digests, and how long digests took."""
+        """The chain of digests, stuck ones, and how long digests took."""
         return lineage_of(await self.digests(conversation), self._clock())
 
     async def state(self, conversation: str) -> State:
@@ -559,7 +559,7 @@ class Memory:
     async def remember(
         self, conversation: str, important_data: Mapping[str, Any], *, summary: str | None = None
     ) -> Digest:
-        """Add to the important data; a new version, so it can be undone.
+        """Add to the important data; a new digest, so it can be undone.
 
         `summary` replaces the newest summary. Creates the conversation if there is none.
         """
@@ -607,7 +607,7 @@ class Memory:
         return await span_of(self._store, self._key(conversation), *span, topic=digest.topic)
 
     async def diff(self, conversation: str, before: int, after: int) -> Difference:
-        """What changed from one version to another."""
+        """What changed from one digest to another."""
         first = await self._digest(conversation, before)
         return difference(first, await self._digest(conversation, after))
 

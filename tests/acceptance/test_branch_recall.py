@@ -108,10 +108,10 @@ async def test_a_source_that_is_partly_embedded_gives_what_it_has(url):
         hits = await memory.recall("b", "vehicle")
         assert [hit.seq for hit in hits] == [1]
         assert hits.degraded == (
-            "2 entries have no vectors yet and are searched by their words only",
+            "2 messages have no vectors yet and are searched by their words only",
         )
         assert (await memory.recall(None, "vehicle")).degraded == (
-            "4 entries have no vectors yet and are searched by their words only",
+            "4 messages have no vectors yet and are searched by their words only",
         )
         assert await memory.embed("b") == 2
         assert (await memory.recall("b", "vehicle")).degraded == ()

@@ -129,7 +129,7 @@ def test_damage_is_found_and_reported(run, tmp_path):
     path = tmp_path / "firnline.db"
     path.write_bytes(path.read_bytes().replace(b"the original text", b"the 0riginal text"))
     code, out, _ = run("verify")
-    assert (code, "DAMAGED" in out, "entry 0" in out) == (1, True, True)
+    assert (code, "DAMAGED" in out, "message 0" in out) == (1, True, True)
     assert run("show", "c")[0] == 6
     assert "page checksums: damaged" in out
     code, out, _ = run("verify", "c", "--json")
@@ -147,7 +147,7 @@ def test_erase_asks_first(run):
     assert (code, "--yes" in err) == (2, True)
     assert run("show", "c")[0] == 0
     code, out, _ = run("erase", "c", "--yes")
-    assert (code, "1 entries" in out) == (0, True)
+    assert (code, "1 message" in out) == (0, True)
     assert run("show", "c")[0] == 3
 
 
@@ -167,7 +167,7 @@ def test_a_branch_begins_as_another_did(run):
     for text in ("one", "two", "three"):
         run("append", "c", text)
     code, out, _ = run("branch", "c", "1", "d")
-    assert (code, out) == (0, "d: 2 entries, copied from c up to entry 1\n")
+    assert (code, out) == (0, "d: 2 messages, copied from c up to message 1\n")
     assert run("show", "d")[1] == "".join(run("show", "c")[1].splitlines(keepends=True)[:2])
     _, out, _ = run("branch", "c", "1", "d", "--json")
     head = json.loads(out)
@@ -202,12 +202,12 @@ def test_exports_and_imports_go_through_pipes(run, tmp_path):
     there = "--store sqlite:///other.db"
     moved = piped(f"firnline export - | firnline import - {there}")
     assert (moved.returncode, moved.stderr) == (0, b"")
-    assert b"2 entries, 2 added" in moved.stdout
+    assert b"2 messages, 2 added" in moved.stdout
     pipe = piped(f"firnline import <(firnline export - a) {there}")
     assert (pipe.returncode, b"0 added" in pipe.stdout) == (0, True)
     _, shown, _ = run("export", "-", "a", "--format", "markdown")
     assert "Order 1138 never arrived." in shown
-    assert "entries," not in shown, "nothing but the export"
+    assert "1 conversation" not in shown, "nothing but the export"
     code, out, err = run("export", "-", "--format", "markdown")
     assert (code, out) == (2, "")
     assert "name a folder, or one conversation" in err
@@ -366,7 +366,7 @@ def test_messages_are_erased_by_number_role_and_age(run, tmp_path):
         run("append", "c", text)
     assert run("erase", "c", "2")[0] == 2  # asks first
     code, out, _ = run("erase", "c", "2", "--yes")
-    assert (code, out.startswith("c erased: 1 entries")) == (0, True)
+    assert (code, out.startswith("c erased: 1 message")) == (0, True)
     assert b"secret word" not in (tmp_path / "firnline.db").read_bytes()
     assert "(erased " in run("show", "c")[1].splitlines()[2]
     assert "1 of them erased" in run("verify", "c")[1]

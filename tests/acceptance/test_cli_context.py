@@ -109,7 +109,7 @@ def test_digests_are_listed_shown_compared_and_undone(trip):
     assert (code, "in force" in out, "offline" in out) == (0, True, True)
     code, out, _ = trip("digests", "trip", "--show", "1")
     assert code == 0
-    for part in ("Text\n", "Important data\n", "Receipt\n", "covers entries", "hotel number"):
+    for part in ("Text\n", "Important data\n", "Receipt\n", "covers messages", "hotel number"):
         assert part in out
     code, out, _ = trip("rebuild", "trip", "--only-offline")
     assert (code, "in force" in out) == (0, True)
@@ -252,6 +252,6 @@ def test_a_worker_stops_cleanly_on_a_signal(tmp_path, number):
         worker.send_signal(number)
         out, err = worker.communicate(timeout=30)
         assert (worker.returncode, err) == (0, "")
-    assert out.startswith("worker: 1 digests created, 1 conversations")
+    assert out.startswith("worker: 1 digest created, 1 conversation")
     with Memory.open(environment["FIRNLINE_STORE"], worker=False) as memory:
         assert [digest.status for digest in memory.digests("c")] == ["completed"]

@@ -149,18 +149,18 @@ def test_search_by_meaning_with_a_named_embedder_or_none(trip):
 def test_on_a_day_in_a_zone(trip):
     out = told(trip, "on", "last tuesday")
     assert out.splitlines()[-1] == (
-        "4 entries from Tue 2026-03-10 00:00 to Wed 2026-03-11 00:00 (UTC)"
+        "4 messages from Tue 2026-03-10 00:00 to Wed 2026-03-11 00:00 (UTC)"
     )
     assert told(trip, "on", "last", "tuesday") == out
     berlin = told(trip, "on", "last tuesday", "--zone", "Europe/Berlin").splitlines()
     assert len(berlin) == 3
     assert "2026-03-10 23:30  user (Ana): The train" in berlin[0]
     assert berlin[-1] == (
-        "2 entries from Tue 2026-03-10 00:00 to Wed 2026-03-11 00:00 (Europe/Berlin)"
+        "2 messages from Tue 2026-03-10 00:00 to Wed 2026-03-11 00:00 (Europe/Berlin)"
     )
     today = told(trip, "on", "today").splitlines()
     assert today[0].startswith("home ")
-    assert today[-1].startswith("1 entry from Wed 2026-03-11")
+    assert today[-1].startswith("1 message from Wed 2026-03-11")
     nothing = told(trip, "on", "2026-03-05")
     assert nothing == ("No messages from Thu 2026-03-05 00:00 to Fri 2026-03-06 00:00 (UTC).\n")
 
@@ -238,9 +238,9 @@ def test_embed_says_what_it_did_and_does_it_once(trip, monkeypatch):
         return real(what)
 
     monkeypatch.setattr(commands, "progress_on", watched)
-    assert told(trip, "embed", "--embedder", "words") == "5 entries embedded with words-1\n"
+    assert told(trip, "embed", "--embedder", "words") == "5 messages embedded with words-1\n"
     assert told_of == ["embedding home", "embedding trip"]
-    assert told(trip, "embed", "--embedder", "words") == "0 entries embedded with words-1\n"
+    assert told(trip, "embed", "--embedder", "words") == "0 messages embedded with words-1\n"
     out = told(trip, "embed", "trip", "--embedder", "words", "--json")
     assert json.loads(out) == {"embedded": 0, "embedder": "words-1"}
 
@@ -266,7 +266,7 @@ def test_embed_draws_its_progress_on_a_terminal(trip, monkeypatch):
 
 def test_embed_reaches_every_conversation(trip, monkeypatch):
     monkeypatch.setattr(commands, "_PAGE", 1)  # in place of a thousand
-    assert told(trip, "embed", "--embedder", "words") == "5 entries embedded with words-1\n"
+    assert told(trip, "embed", "--embedder", "words") == "5 messages embedded with words-1\n"
 
 
 def test_embed_without_an_embedder_says_how_to_get_one(trip, monkeypatch):

@@ -103,7 +103,7 @@ async def test_a_pin_can_be_set_and_removed_later(memory):
     assert [entry.seq for entry in context["pinned"].entries] == [3]
     await memory.unpin("c", 3)
     assert 3 not in (await memory.context("c", budget)).seqs
-    with pytest.raises(InputError, match="no entry"):
+    with pytest.raises(InputError, match="no message"):
         await memory.pin("c", 999)
     await memory.append("c", [called("a"), Message.tool("x", tool_call_id="a")])
     with pytest.raises(InputError, match="pinned"):
@@ -174,7 +174,7 @@ async def test_the_gap_behind_the_question_is_named(url):
         shown = context.seqs
         assert shown[0] == 2
         hole = (3, shown[1] - 1)
-        assert any(f"entries {hole[0]} to {hole[1]} are" in why for why in context.degraded)
+        assert any(f"messages {hole[0]} to {hole[1]} are" in why for why in context.degraded)
         notes = [m["content"] for m in context.to_openai() if m["role"] == "user"]
         assert any(f"Messages {hole[0]} to {hole[1]} are not shown" in str(note) for note in notes)
         assert openai_problems(context.to_openai()) == []
@@ -203,10 +203,10 @@ async def test_pinned_entries_are_not_listed_as_missing(memory):
     context = await memory.context("c", 90)
     assert context.seqs == (0, 4, 8)
     assert "[Messages 1 to 7 are not shown here" in context["digests"].messages[-1].text
-    assert context.degraded == ("entries 1 to 7 are in no digest and do not fit",)
+    assert context.degraded == ("messages 1 to 7 are in no digest and do not fit",)
     await memory.pin("c", 1)
     (why,) = (await memory.context("c", 100)).degraded
-    assert why == "entries 2 to 7 are in no digest and do not fit"
+    assert why == "messages 2 to 7 are in no digest and do not fit"
 
 
 async def test_explain_says_what_is_in_what_is_not_and_why(memory):

@@ -321,7 +321,7 @@ async def test_while_the_embedder_fails_words_are_enough_and_the_log_says_so(url
         assert await memory.recall("c", "storm", tags=["t"]) == []
 
         async def told():
-            return "entries are not embedded: " in caplog.text
+            return "messages are not embedded: " in caplog.text
 
         await until(told)
         assert await memory.store.embedded(CHAT, "senses-1/5") == 0

@@ -241,7 +241,7 @@ def test_any_erasure_of_any_log_leaves_the_rest(data):
 async def _erased_and_compared(count, spans, keep, strategy):
     async with Memory(RamStore(), worker=False, strategy=strategy) as memory:
         words = [
-            f"marker{i}x is what entry {i} says of the firn and its layers" for i in range(count)
+            f"marker{i}x is what message {i} says of the firn and its layers" for i in range(count)
         ]
         await memory.append("c", [
             (Message.user if i % 2 else Message.assistant)(text).at(AT + timedelta(minutes=i))

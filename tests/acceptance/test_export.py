@@ -243,4 +243,4 @@ def test_the_command_writes_each_format(tmp_path, monkeypatch, capsys):
     assert ">hello<" in (tmp_path / "x.html").read_text()
     assert main(["export", "pages", "--format", "html"]) == 0
     assert (tmp_path / "pages" / "c.html").exists()
-    assert "1 conversations, 1 entries" in capsys.readouterr().out
+    assert "1 conversation, 1 message" in capsys.readouterr().out

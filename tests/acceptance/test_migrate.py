@@ -317,7 +317,7 @@ async def test_of_two_cards_the_newer_one_counts():
 def test_the_command(filled, tmp_path, capsys):
     url = f"sqlite:///{tmp_path}/target.db"
     assert main(["migrate", "--from", filled, "--to", url]) == 0
-    assert "2 tenants, 6 conversations, 42 entries, 42 added" in capsys.readouterr().out
+    assert "2 tenants, 6 conversations, 42 messages, 42 added" in capsys.readouterr().out
     assert main(["migrate", "--from", filled, "--to", url, "--only", "zoo", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["added"] == 0
     assert main(["migrate", "--from", filled, "--to", filled]) == 2

@@ -263,7 +263,7 @@ async def test_no_server_is_an_error_that_says_so():
 # -- cards, digests and vectors ---------------------------------------------------------------
 
 
-@pytest.mark.promise("one-compactor")
+@pytest.mark.promise("one-digester")
 async def test_a_change_that_was_cut_short_is_carried_out_by_the_next(store, mongo, monkeypatch):
     await store.append(KEY, drafts("abcdef"))
     lease = await store.lease(KEY, "w", 60)
@@ -283,7 +283,7 @@ async def test_a_change_that_was_cut_short_is_carried_out_by_the_next(store, mon
     assert await store.newest_digest(KEY) == done
 
 
-@pytest.mark.promise("one-compactor")
+@pytest.mark.promise("one-digester")
 async def test_a_late_write_does_not_replace_newer_data(store, monkeypatch):
     await store.append(KEY, drafts("abcdef"))
     lease = await store.lease(KEY, "w", 60)
@@ -717,7 +717,7 @@ async def test_the_memory_of_a_chat_session_is_a_document(mongo):
 # -- leases -----------------------------------------------------------------------------------
 
 
-@pytest.mark.promise("one-compactor")
+@pytest.mark.promise("one-digester")
 async def test_leases_go_by_the_servers_clock(mongo):
     async with opened(mongo.url) as store:
         await store.append(KEY, drafts("a"))

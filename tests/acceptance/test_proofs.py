@@ -38,7 +38,7 @@ async def test_every_entry_can_be_proven(signing):
         checked = check_proof(proof, key=PUBLIC, known=noted)
         assert (checked.seq, checked.message["content"]) == (seq, f"message {seq} ☃")
         assert len(proof.encode()) < 2_048
-    with pytest.raises(InputError, match="no entry 600"):
+    with pytest.raises(InputError, match="no message 600"):
         await signing.prove("c", 600)
     with pytest.raises(UnknownConversation):
         await signing.checkpoint("other")
@@ -131,7 +131,7 @@ async def test_verify_finds_what_the_checkpoint_does_not_match(signing):
     fields = {"kind": card.kind, "name": card.name, "conversation": "c"}
     await signing.cards.put(Card(tenant="default", body=wrong.note.encode(), **fields))
     found = await signing.verify("c")
-    assert "checkpoint of 20 entries" in str(found)
+    assert "checkpoint of 20 messages" in str(found)
     with pytest.raises(StoreCorrupt, match="rewritten"):
         await signing.checkpoint("c")
     await signing.cards.put(Card(tenant="default", body=b"\xff", **fields))

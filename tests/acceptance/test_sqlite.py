@@ -132,7 +132,7 @@ async def test_a_store_that_is_only_read_finds_what_is_not_indexed(path):
         assert await memory.recall(None, "yurt") == []
 
 
-@pytest.mark.promise("one-compactor")
+@pytest.mark.promise("one-digester")
 async def test_a_lease_does_not_outlive_its_conversation(store):
     await store.append(KEY, [draft("old")])
     old = await store.lease(KEY, "w", 60)

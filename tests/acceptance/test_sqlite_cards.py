@@ -310,7 +310,7 @@ async def test_a_backup_includes_pins_strategy_and_pending_work(store, tmp_path)
     await copy.close()
 
 
-@pytest.mark.promise("one-compactor")
+@pytest.mark.promise("one-digester")
 async def test_two_openers_see_each_others_pins_pending_work_and_undo(store, path):
     other = SqliteStore(path)
     await other.open()

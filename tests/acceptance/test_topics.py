@@ -476,5 +476,5 @@ async def test_what_a_context_leaves_out_has_a_reason():
             await memory.append("c", [Message.user(text), Message.assistant("Let me see. " * 9)])
         context = await memory.context("c", BUDGET)
         assert [tuple(left) for left in context.left_out] == [
-            ("entries 0 to 1", "they are of other topics")
+            ("messages 0 to 1", "they are of other topics")
         ]

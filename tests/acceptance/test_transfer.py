@@ -190,7 +190,7 @@ async def test_the_damaged_line_is_named(tmp_path):
         await memory.append("c", [Message.user(f"message {i}") for i in range(5)])
         await memory.export(path)
         path.write_bytes(path.read_bytes().replace(b"message 2", b"message 7"))
-        with pytest.raises(InputError, match="line 5: entry 2 does not match its hash"):
+        with pytest.raises(InputError, match="line 5: message 2 does not match its hash"):
             await memory.import_(path)
 
 

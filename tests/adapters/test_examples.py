@@ -26,12 +26,12 @@ FRAMEWORKS = [
 ]
 
 EXPECTED = {
-    "langchain_agent": ["60 messages", "60 entries in the log", "intact", "2 digests"],
+    "langchain_agent": ["60 messages", "60 messages in the log", "intact", "2 digests"],
     "langgraph_store": ["boat - Ana keeps a boat in Bergen.", "in Oslo", "3 versions"],
-    "openai_agents_session": ["64 entries in the log", "items for the next run"],
-    "pydantic_ai_agent": ["60 messages in the history", "60 entries in the log"],
-    "llamaindex_memory": ["True - the code", "entries in the log"],
-    "agent_framework_history": ["The model saw", "80 entries in the log"],
+    "openai_agents_session": ["64 messages in the log", "items for the next run"],
+    "pydantic_ai_agent": ["60 messages in the history", "60 messages in the log"],
+    "llamaindex_memory": ["True - the code", "messages in the log"],
+    "agent_framework_history": ["The model saw", "80 messages in the log"],
 }
 
 
@@ -71,7 +71,7 @@ def test_the_example_runs(name, tmp_path):
 def test_the_example_for_adk_runs_in_its_own_environment(tmp_path):
     said = run("adk_memory", tmp_path, ADK).stdout
     assert "s2 7319" in said
-    assert "2 entries of s1" in said
+    assert "2 messages of s1" in said
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_the_rag_agent_answers_from_its_documents_within_the_window(tmp_path):
     for answer in ("210 crowns", "9 to 15", "green light", "Solveig", "force 9", "Mondays"):
         assert answer in done.stdout
     assert "24 messages" in done.stdout
-    assert "intact: 24 entries" in done.stdout
+    assert "intact: 24 messages" in done.stdout
     accounts = re.findall(r"window 2,000 .* digests (\d+), .* free ([\d,]+)", done.stderr)
     assert len(accounts) == 12
     free = [int(room.replace(",", "")) for _, room in accounts]

@@ -108,8 +108,8 @@ def test_make_demo_prints_every_step():
     done = subprocess.run(
         [sys.executable, "-m", "firnline.cli.demo"], capture_output=True, text=True, check=True
     )
-    assert re.search(r"intact: \d+ entries", done.stdout)
-    assert "DAMAGED: 1 problem(s)" in done.stdout
+    assert re.search(r"intact: \d+ messages?", done.stdout)
+    assert "DAMAGED: 1 problem" in done.stdout
     assert "failed" in done.stdout
 
 

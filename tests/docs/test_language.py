@@ -1,6 +1,7 @@
 """The documentation is in plain words."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,11 @@ PAGES = sorted(
     {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "clients").glob("*/README.md")}
 )
 INLINE_CODE = re.compile(r"`[^`\n]+`")
+CODE_TEXT = re.compile(r"#.*|\"[^\"]* [^\"]*\"|'[^']* [^']*'")
+"""What people read of a line of code: its comment and its texts; a key is one word."""
+OF_THE_LIBRARY = re.compile(r"\b(?:entry|entries|folds?|folded|folding)\b", re.IGNORECASE)
+"""Users read of messages and digests; entries and folds are names in the library."""
+FOR_DEVELOPERS = ("ARCHITECTURE.md", "CHANGELOG.md", "decisions.md", "store.md", "names.md")
 READER = re.compile(r"\b(?:you|your|use it for|pick)\b", re.IGNORECASE)
 GUIDES = [page for page in PAGES if ROOT / "docs" in page.parents]
 
@@ -30,6 +36,29 @@ def test_a_page_is_in_plain_american_english(page):
     for number, line in enumerate(page.read_text().splitlines(), 1):
         prose = INLINE_CODE.sub("", line)
         found = BANNED.findall(prose) + BRITISH.findall(prose)
+        assert not found, f"{page.name}, line {number}: {found}"
+
+
+def _prose_of(page: Path) -> Iterator[tuple[int, str]]:
+    """The lines without code; of code, what is written for people."""
+    is_code = False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif is_code:
+            yield number, " ".join(CODE_TEXT.findall(line))
+        else:
+            yield number, INLINE_CODE.sub("", line)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.name not in FOR_DEVELOPERS],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_a_page_speaks_of_messages_and_digests(page):
+    for number, prose in _prose_of(page):
+        found = OF_THE_LIBRARY.findall(prose)
         assert not found, f"{page.name}, line {number}: {found}"
 
 

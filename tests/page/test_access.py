@@ -88,7 +88,7 @@ def test_a_read_only_key_is_not_offered_to_write(site, page, accessible, shot):
     shot(page, "read-only")
 
 
-CHANGES = """Digest now;Rebuild;Undo newest;Clear;Undo this version;Edit;Pin;Unpin;Retract;Undo it;
+CHANGES = """Digest now;Rebuild;Undo newest;Clear;Undo this digest;Edit;Pin;Unpin;Retract;Undo it;
 Restore;Remember it;Useful;Not useful;Merge;Save;Save the parameters;Pin it;Archive the rest;
 Restore all;Branch;Import it;Erase this conversation;New project;Start a conversation"""
 

@@ -270,14 +270,14 @@ def test_everything_is_verified_on_demand(busy, page):
     page.get_by_role("button", name="Prove that nothing was lost").click()
     entries = busy.api.get("/stats")["messages"]
     told = page.locator(".verify [role=status]")
-    expect(told).to_contain_text(f"Every hash of {entries} entries in 3 conversations")
+    expect(told).to_contain_text(f"Every hash of {entries} messages in 3 conversations")
     problem = {
         "conversation": "beans", "ok": False, "entries": 1, "tokens": 1, "head": "sha256:0",
-        "problems": ["entry 3 is not as it was acknowledged"],
+        "problems": ["message 3 is not as it was acknowledged"],
     }  # fmt: skip
     page.route("**/beans/verify", lambda route: route.fulfill(json=problem))
     page.get_by_role("button", name="Prove that nothing was lost").click()
-    expect(page.locator(".verify .trouble")).to_contain_text("beans: entry 3 is not as it was")
+    expect(page.locator(".verify .trouble")).to_contain_text("beans: message 3 is not as it was")
 
 
 # -- a newcomer -------------------------------------------------------------------------------

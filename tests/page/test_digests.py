@@ -23,20 +23,20 @@ def amended(site):
 
 def versions(panel):
     """The timeline from the newest version on: number and state."""
-    rows = panel.get_by_role("navigation", name="Versions").locator("li .row").all_inner_texts()
+    rows = panel.get_by_role("navigation", name="Digests").locator("li .row").all_inner_texts()
     return [" ".join(row.split()) for row in rows]
 
 
 def test_the_chain_is_a_timeline_and_a_version_is_shown_in_full(amended, page, shot):
     panel = amended.panel(page, "digests")
-    assert versions(panel) == ["Version 2 in force", "Version 1 replaced"]
+    assert versions(panel) == ["Digest 2 in force", "Digest 1 replaced"]
     expect(panel.locator(".figures")).to_contain_text("35 of 43")
     article = panel.get_by_role("article")
     expect(article).to_contain_text("Ana gets it on Friday.")
     expect(article).to_contain_text("by application")
-    panel.get_by_role("button", name=re.compile("^Version 1")).click()
+    panel.get_by_role("button", name=re.compile("^Digest 1")).click()
     one = amended.api.get(f"{amended.about}/digests/1")
-    expect(article.get_by_role("heading", name="Version 1")).to_be_visible()
+    expect(article.get_by_role("heading", name="Digest 1")).to_be_visible()
     covers = one["receipt"]["covers"]["tokens"]
     expect(article).to_contain_text(f"{covers:,} → {one['tokens']:,} tokens")
     for kind, tally in one["receipt"]["kinds"].items():
@@ -72,7 +72,7 @@ def test_each_sentence_leads_to_what_it_was_made_of(site, page, shot):
     row = sentences.filter(has_text="I prefer e-mail")
     row.scroll_into_view_if_needed()
     shot(page, "digests-sources", unfold_panel)
-    row.get_by_role("button", name="Show entry 6 in the chat").click()
+    row.get_by_role("button", name="Show message 6 in the chat").click()
     is_shown(page, 6)
 
 
@@ -102,7 +102,7 @@ def test_a_digest_unfolds_into_its_entries(site, page):
     site.api.post(f"{site.about}/context", {"budget": 1_000})
     panel = site.panel(page, "digests")
     newest = site.api.get(f"{site.about}/digests/in-force")["data"][-1]
-    panel.get_by_role("button", name=re.compile(f"^Version {newest['version']} ")).click()
+    panel.get_by_role("button", name=re.compile(f"^Digest {newest['version']} ")).click()
     panel.get_by_text("The messages it covers").click()
     covered = [e["seq"] for e in site.api.all(f"{site.about}/digests/{newest['version']}/messages")]
     rows = panel.locator(".covered li")
@@ -116,7 +116,7 @@ def test_a_digest_unfolds_into_its_entries(site, page):
 def test_versions_are_compared(amended, page, shot):
     panel = amended.panel(page, "digests")
     replaced = amended.api.get(f"{amended.about}/digests/1")["text"]
-    panel.get_by_text("Compare with another version").click()
+    panel.get_by_text("Compare with another digest").click()
     lines = panel.locator(".difference").first
     expect(lines.locator(".new").first).to_contain_text("Order 1138, a rope, never arrived.")
     gone = [line.removeprefix("-").strip() for line in lines.locator(".old").all_inner_texts()]
@@ -144,7 +144,7 @@ def test_the_newest_is_undone_after_a_question(amended, page, shot):
     panel.get_by_role("button", name="Undo newest").click()
     dialog.get_by_role("button", name="Undo it").click()
     expect(panel.locator(".version").first).to_contain_text("undone")
-    assert versions(panel) == ["Version 2 undone", "Version 1 in force"]
+    assert versions(panel) == ["Digest 2 undone", "Digest 1 in force"]
     assert amended.api.get(amended.about)["in_force"] == [1]
 
 
@@ -153,7 +153,7 @@ def test_digests_are_rebuilt_and_cleared_and_made(site, page):
     panel.get_by_role("button", name="Rebuild").click()
     page.get_by_label("Only digests that were created offline").check()
     page.get_by_role("button", name="Rebuild them").click()
-    expect(panel.locator(".version").first).to_contain_text("Version 2")
+    expect(panel.locator(".version").first).to_contain_text("Digest 2")
     assert site.api.get(f"{site.about}/digests/2")["made_by"] == "gpt-4o-mini"
     panel.get_by_role("button", name="Clear").click()
     page.get_by_role("button", name="Undo all of them").click()
@@ -173,16 +173,16 @@ def test_a_failure_shows_its_reason_and_is_tried_again(site, page, shot, complai
     assert site.api.ask("POST", f"{site.about}/digests/rebuild", {}).status_code == 502
     panel = site.panel(page, "digests")
     trouble = panel.get_by_role("alert")
-    expect(trouble).to_contain_text("Version 2 failed.")
+    expect(trouble).to_contain_text("Digest 2 failed.")
     expect(trouble).to_contain_text(site.api.get(f"{site.about}/digests/2")["error"])
     shot(page, "digests-failed", unfold_panel)
     complaints.expected.append("502")
     trouble.get_by_role("button", name="Try again").click()
-    expect(trouble).to_contain_text("Version 3 failed, and 1 attempt before it.")
+    expect(trouble).to_contain_text("Digest 3 failed, and 1 attempt before it.")
     site.model.heal()
     trouble.get_by_role("button", name="Try again").click()
     expect(trouble).to_have_count(0)
-    assert versions(panel)[0] == "Version 4 in force"
+    assert versions(panel)[0] == "Digest 4 in force"
     assert site.api.get(site.about)["in_force"] == [4]
 
 
@@ -197,11 +197,11 @@ def test_a_digest_in_progress_for_too_long_is_reported(site, page, monkeypatch, 
 
     apart(begin())
     panel = site.panel(page, "digests")
-    assert versions(panel)[0] == "Version 2 in progress"
+    assert versions(panel)[0] == "Digest 2 in progress"
     expect(panel.get_by_role("alert")).to_have_count(0)
     memory = site.memory()
     monkeypatch.setattr(memory, "_clock", lambda: utc_now() + timedelta(minutes=6))
-    expect(panel.get_by_role("alert")).to_contain_text("Version 2 has been in progress since")
+    expect(panel.get_by_role("alert")).to_contain_text("Digest 2 has been in progress since")
     expect(panel.get_by_role("button", name="Try again")).to_be_visible()
     shot(page, "digests-stuck", unfold_panel)
 

@@ -76,7 +76,7 @@ def test_a_question_lights_up_what_is_recalled_for_it(site, page):
     assert 0 in recalled
     mark = page.locator('.glacier .hit[data-seq="0"]')
     mark.hover()
-    expect(page.locator(".told")).to_contain_text("entry 0: recalled for this question, score")
+    expect(page.locator(".told")).to_contain_text("message 0: recalled for this question, score")
     mark.click()
     is_shown(page, 0)
 
@@ -89,7 +89,7 @@ def test_layers_tell_what_they_are_and_open(site, page):
     layer = page.locator(".glacier .ice")
     layer.hover()
     expect(page.locator(".told")).to_contain_text(
-        f"entries {digest['first_seq']}\N{EN DASH}{digest['last_seq']} are covered by digest 1"
+        f"messages {digest['first_seq']}\N{EN DASH}{digest['last_seq']} are covered by digest 1"
     )
     covered = digest["receipt"]["covers"]["tokens"]
     sizes = f"{digest['tokens']} tokens for {covered}"
@@ -136,7 +136,7 @@ def test_what_is_neither_shown_nor_digested_is_marked_until_it_is_digested(site,
     bare.hover()
     context = site.api.post("/conversations/bare/context", {"budget": 500, "fold": False})
     expect(page.locator(".told")).to_contain_text(
-        f"entries 0\N{EN DASH}{context['seqs'][0] - 1}: not in"
+        f"messages 0\N{EN DASH}{context['seqs'][0] - 1}: not in"
     )
     page.get_by_role("button", name="Digest now").click()
     expect(page.locator(".glacier .ice").first).to_be_visible()

@@ -29,11 +29,13 @@ def test_every_item_has_its_words_and_its_place(site, page, shot):
     for item in site.api.get(f"{site.about}/important")["data"]:
         row = panel.locator(".item").filter(has_text=item["value"])
         for seq in item["seqs"]:
-            expect(row.get_by_role("button", name=f"Show entry {seq} in")).to_be_visible()
+            expect(row.get_by_role("button", name=f"Show message {seq} in")).to_be_visible()
         if item["quote"] != item["value"]:
             expect(row.locator("q")).to_have_text(item["quote"])
     shot(page, "important", unfold_panel)
-    panel.get_by_role("region", name="Decisions").get_by_role("button", name="Show entry 8").click()
+    panel.get_by_role("region", name="Decisions").get_by_role(
+        "button", name="Show message 8"
+    ).click()
     is_shown(page, 8)
 
 
@@ -82,7 +84,7 @@ def test_the_last_change_is_undone(site, page):
     panel.get_by_role("button", name="Remember it").click()
     expect(panel.locator(".item").filter(has_text="plan gold")).to_be_visible()
     assert important(site)["custom_fields"] == {"plan": "gold"}
-    expect(panel).to_contain_text("The last change is version 2, changed by hand")
+    expect(panel).to_contain_text("The last change is digest 2, changed by hand")
     panel.get_by_role("button", name="Undo it").click()
     page.get_by_role("dialog").get_by_role("button", name="Undo it").click()
     expect(panel.get_by_text("The last change")).to_have_count(0)
@@ -125,7 +127,7 @@ def test_an_item_of_a_list_is_edited_in_one_step(site, page):
     expect(panel.locator(".item").filter(has_text="Kyoto")).to_be_visible()
     expect(panel.locator(".item.retracted").filter(has_text="Tokyo")).to_be_visible()
     assert "Kyoto" in important(site)["entities"]
-    assert site.api.get(site.about)["in_force"] == [2], "one version, so one undo"
+    assert site.api.get(site.about)["in_force"] == [2], "one digest, so one undo"
 
 
 def test_what_proves_an_item_is_pinned(site, page):
@@ -167,7 +169,7 @@ def test_a_later_value_replaces_and_can_be_undone(disputed, page, shot):
     panel = page.get_by_role("tabpanel")
     older = panel.get_by_role("list", name="Earlier values of seat")
     expect(older).to_contain_text("aisle")
-    expect(older.get_by_role("button", name="Show entry 2 in the chat")).to_be_visible()
+    expect(older.get_by_role("button", name="Show message 2 in the chat")).to_be_visible()
     assert important(disputed, "seats")["user_preferences"] == {"seat": "window"}
     panel.get_by_text("Set aside: 1 claim").click()
     expect(panel).to_contain_text("pet: a dragon")

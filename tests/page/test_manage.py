@@ -44,7 +44,7 @@ def test_proofs_for_others_are_saved(site, page):
     noted = parse_note(download.value.path().read_text())
     proof = panel.get_by_role("button", name="Prove it")
     expect(proof).to_be_disabled()
-    panel.get_by_label("Entry").fill("8")
+    panel.get_by_label("Message").fill("8")
     with page.expect_download() as download:
         proof.click()
     checked = check_proof(download.value.path().read_text(), known=noted)
@@ -128,11 +128,11 @@ def test_project_and_metadata_are_saved(site, page):
 
 def test_entries_are_pinned_by_number(site, page):
     panel = box(site.panel(page, "manage"), "Pins")
-    panel.get_by_label("Entry").fill("8")
+    panel.get_by_label("Message").fill("8")
     panel.get_by_role("button", name="Pin it").click()
     expect(panel.locator(".item")).to_contain_text("for 95 euros")
     assert site.api.get(site.about)["pinned"] == [8]
-    panel.get_by_role("button", name="Show entry 8").click()
+    panel.get_by_role("button", name="Show message 8").click()
     is_shown(page, 8)
     panel.get_by_role("button", name="Unpin #8").click()
     expect(panel).to_contain_text("Nothing is pinned")
@@ -141,8 +141,8 @@ def test_entries_are_pinned_by_number(site, page):
 
 def test_enter_pins_and_branches(site, page):
     panel = site.panel(page, "manage")
-    box(panel, "Pins").get_by_label("Entry").fill("8")
-    box(panel, "Pins").get_by_label("Entry").press("Enter")
+    box(panel, "Pins").get_by_label("Message").fill("8")
+    box(panel, "Pins").get_by_label("Message").press("Enter")
     expect(box(panel, "Pins").locator(".item")).to_contain_text("for 95 euros")
     assert site.api.get(site.about)["pinned"] == [8]
     box(panel, "Branches").get_by_label("Name").fill("plan b")
@@ -154,7 +154,7 @@ def test_entries_are_archived_and_restored(site, page):
     panel = box(site.panel(page, "manage"), "Archive")
     panel.get_by_label("Keep the newest").fill("3")
     panel.get_by_role("button", name="Archive the rest").click()
-    expect(panel).to_contain_text("40 of 43 entries are compressed")
+    expect(panel).to_contain_text("40 of 43 messages are compressed")
     assert site.api.get(site.about)["archived"] == 40
     panel.get_by_role("button", name="Restore all").click()
     expect(panel).to_contain_text("Nothing is compressed.")
@@ -164,7 +164,7 @@ def test_entries_are_archived_and_restored(site, page):
 def test_a_branch_is_made_and_both_know_each_other(site, page):
     panel = box(site.panel(page, "manage"), "Branches")
     expect(panel).to_contain_text("No branches yet")
-    panel.get_by_label("Up to entry").fill("5")
+    panel.get_by_label("Up to message").fill("5")
     panel.get_by_label("Name").fill("plan / b")
     panel.get_by_role("button", name="Branch", exact=True).click()
     expect(page.locator(".chat h1")).to_have_text("plan / b")
@@ -194,7 +194,7 @@ def test_another_beginning_has_no_number(site, page):
 
 def test_a_branch_goes_up_to_the_newest_entry_by_default(site, page):
     panel = box(site.panel(page, "manage"), "Branches")
-    upto = panel.get_by_label("Up to entry")
+    upto = panel.get_by_label("Up to message")
     expect(upto).to_have_value("42")
     site.api.say(site.conversation, "One more.", "Two more.")
     come_back(page)
@@ -209,7 +209,7 @@ def test_a_branch_goes_up_to_the_newest_entry_by_default(site, page):
 def exported(page, out, path):
     """Export it, and keep the file."""
     out.get_by_role("button", name="Export this conversation").click()
-    expect(out).to_contain_text("The export is done: 43 of 43 entries")
+    expect(out).to_contain_text("The export is done: 43 of 43 messages")
     with page.expect_download() as download:
         out.get_by_role("link", name="Download").click()
     assert download.value.suggested_filename.endswith(".jsonl")
@@ -254,7 +254,7 @@ def test_it_is_erased_when_its_name_is_typed_and_there_is_a_certificate(site, pa
     yes.click()
     certificate = page.get_by_role("dialog", name="Certificate of erasure")
     expect(certificate).to_contain_text(before["hash"])
-    expect(certificate).to_contain_text("Entries43")
+    expect(certificate).to_contain_text("Messages43")
     shot(page, "manage-certificate")
     assert site.api.refused("GET", site.about)["status"] == 404
     with page.expect_download() as download:

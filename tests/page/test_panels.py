@@ -130,7 +130,7 @@ def test_on_a_narrow_screen_a_panel_takes_its_place_and_gives_it_back(site, page
     site.open(page, site.path("important"))  # a panel in the address is what was looked at
     unfold_panel(page, NARROW["width"])
     expect(panel.get_by_text("Decisions", exact=False).first).to_be_visible()
-    panel.get_by_role("button", name="Show entry 8 in the chat").first.click()
+    panel.get_by_role("button", name="Show message 8 in the chat").first.click()
     expect(panel).to_be_hidden()
     expect(page.locator('.chat [data-seq="8"]')).to_be_in_viewport()
 

@@ -62,8 +62,11 @@ def test_a_class_name_occurs_once():
 # -- words ------------------------------------------------------------------------------------
 
 WORDS = r"\b(?:owed|nobody|somebody|whoever|anew|told of|beside)\b"
-PROSE = re.compile(rf"(?<=\w[ ,;]){WORDS}|(?<=[,;] ){WORDS}|{WORDS}(?=[,;]? \w)", re.IGNORECASE)
-"""One of these words next to another word; a name of a field stands alone."""
+ALONE = r"\A(?:nobody|somebody|whoever|anew)\Z"
+PROSE = re.compile(
+    rf"(?<=\w[ ,;]){WORDS}|(?<=[,;] ){WORDS}|{WORDS}(?=[,;]? \w)|{ALONE}", re.IGNORECASE
+)
+"""One of these words next to another word, or alone, if no field has its name."""
 DATA = ("language/lexicon.py", "digest/prompts.py")
 """Lists of words that people use, and prompts."""
 SQL = re.compile(r"(SELECT|INSERT|DELETE|UPDATE|CREATE)\b")
@@ -102,6 +105,56 @@ def _findings(path: Path) -> list[str]:
 def test_texts_are_plain_english():
     checked = [path for path in (*FILES, *STATIC, *TYPESCRIPT) if not _name(path).startswith(DATA)]
     assert {_name(path): found for path in checked if (found := _findings(path))} == {}
+
+
+OF_THE_LIBRARY = re.compile(r"\b(?:entr(?:y|ies)|folds?|folded|folding)\b(?!_)", re.IGNORECASE)
+"""Users read of messages and digests; entries and folds are names in the library."""
+DESCRIBED = "server/rest/"
+"""Where docstrings become descriptions of the API."""
+CODE = re.compile(
+    r"[\w.]+|entry \(.*|.*\b(?:SELECT|INSERT|FROM|CREATE|DROP|WHERE)\b.*|\{.*\n", re.DOTALL
+)
+"""Keys, statements of SQL, and examples of files."""
+INLINE_CODE = re.compile(r"`[^`\n]+`")
+WORD_RULES = ("language/", *DATA)
+"""Modules that fold words: a term of its own."""
+
+
+def _docstrings(tree: ast.AST) -> set[int]:
+    return {
+        id(first.value)
+        for node in ast.walk(tree)
+        if isinstance(body := getattr(node, "body", None), list)
+        for first in body
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    }
+
+
+def _read_by_users(path: Path) -> Iterator[str]:
+    tree = ast.parse(path.read_text())
+    left_out = set() if _name(path).startswith(DESCRIBED) else _docstrings(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or id(node) in left_out:
+            continue
+        if isinstance(text := node.value, str) and not CODE.fullmatch(text):
+            yield INLINE_CODE.sub("", text)
+
+
+IN_A_SCRIPT = re.compile(
+    r"(?:[>'`\"}] ?|\b(?!const\b|let\b|of\b|in\b|return\b)[A-Za-z]+ )(?i:entry|entries|folds?)"
+    r"(?:[<'`\"]|\.\W| (?!of\b|in\b|=|>|&|\||\?|:|-|\+)[\w$<])"
+)
+"""One of these words in a text of a script, rather than the name of a variable."""
+
+
+def test_users_read_of_messages_and_digests():
+    found = {
+        _name(path): [text for text in _read_by_users(path) if OF_THE_LIBRARY.search(text)]
+        for path in FILES
+        if not _name(path).startswith(WORD_RULES)
+    }
+    found |= {_name(path): IN_A_SCRIPT.findall("".join(_texts(path))) for path in STATIC}
+    assert {name: texts for name, texts in found.items() if texts} == {}
 
 
 # -- edges ------------------------------------------------------------------------------------

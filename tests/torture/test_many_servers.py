@@ -131,7 +131,7 @@ async def check_digests(memory, chat):
     return len(completed)
 
 
-@pytest.mark.promise("one-compactor")
+@pytest.mark.promise("one-digester")
 @pytest.mark.promise("durable")
 @pytest.mark.requirement("E8")
 async def test_servers_and_workers_share_a_database(url, rng, tmp_path):

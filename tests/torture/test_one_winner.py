@@ -87,7 +87,7 @@ async def torment(memories):
     assert (await memory.verify("chat")).ok
 
 
-@pytest.mark.promise("one-compactor")
+@pytest.mark.promise("one-digester")
 @pytest.mark.requirement("A8")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 async def test_of_many_concurrent_callers_one_creates_the_digest(url, strategy, rng):

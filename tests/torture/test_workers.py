@@ -30,7 +30,7 @@ CHATS = {
 }
 
 
-@pytest.mark.promise("one-compactor")
+@pytest.mark.promise("one-digester")
 @pytest.mark.requirement("E6")
 async def test_killed_and_paused_workers_never_overlap_and_leave_nothing_undone(shared, rng):
     clock, ledger = Clock(), Ledger()
@@ -88,7 +88,7 @@ async def is_enough(memory, happened):
     completed = sum(digest.status == "completed" for digest in digests)
     abandoned = sum("lost the lease" in digest.error for digest in digests)
     shortest = min([(await memory.head(name)).entries for name in CHATS])
-    about = f"{completed} digests completed, {abandoned} abandoned, {shortest} entries or more"
+    about = f"{completed} digests completed, {abandoned} abandoned, {shortest} messages or more"
     sys.stdout.write(f"{dict(happened)}, {about}\n")
     often = min(happened["killed"], happened["paused"], completed) > SECONDS // 2
     return often and abandoned > 0 and shortest >= ENTRIES_MIN

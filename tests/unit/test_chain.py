@@ -39,12 +39,15 @@ def test_a_full_log_has_no_problems(log):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"body": encode(draft("X").message)}, "entry 2: the stored entry does not match its hash"),
-        ({"hash": "sha256:0"}, "entry 2: the stored entry does not match its hash"),
-        ({"tokens": 1}, "entry 2: the stored entry does not match its hash"),
-        ({"total": 1}, "entry 2: the running token total is wrong"),
-        ({"tokenizer": "cl100k_base"}, "entry 2: the stored entry does not match its hash"),
-        ({"problem": "unreadable"}, "entry 2: unreadable"),
+        (
+            {"body": encode(draft("X").message)},
+            "message 2: the stored message does not match its hash",
+        ),
+        ({"hash": "sha256:0"}, "message 2: the stored message does not match its hash"),
+        ({"tokens": 1}, "message 2: the stored message does not match its hash"),
+        ({"total": 1}, "message 2: the running token total is wrong"),
+        ({"tokenizer": "cl100k_base"}, "message 2: the stored message does not match its hash"),
+        ({"problem": "unreadable"}, "message 2: unreadable"),
     ],
 )
 def test_a_change_of_any_field_is_found(log, change, expected):
@@ -62,17 +65,17 @@ def test_what_is_not_a_message_is_found_even_under_a_right_hash(log):
         hash=next_hash(records[3].hash, body, records[4].tokens, "o200k_base"),
     )
     found = _problems([*records[:4], last], replace(head, hash=last.hash))
-    assert found == ["entry 4: the stored bytes are not a message"]
+    assert found == ["message 4: the stored bytes are not a message"]
 
 
 def test_missing_swapped_repeated_and_cut_off_entries_are_found(log):
     records, head = log
     a, b, c, d, e = records
-    assert "entries 1 to 2 are missing" in _problems([a, d, e], head)
+    assert "messages 1 to 2 are missing" in _problems([a, d, e], head)
     assert "out of order" in _problems([a, b, b, c, d, e], head)
     assert _problems([a, replace(c, seq=1), replace(b, seq=2), d, e], head)
-    assert _problems([a, b, c, d], head) == ["the log ends after 4 entries, 5 were acknowledged"]
-    assert _problems([], head) == ["the log ends after 0 entries, 5 were acknowledged"]
+    assert _problems([a, b, c, d], head) == ["the log ends after 4 messages, 5 were acknowledged"]
+    assert _problems([], head) == ["the log ends after 0 messages, 5 were acknowledged"]
 
 
 def test_an_entry_replaced_together_with_its_hash_breaks_the_next_one(log):
@@ -83,7 +86,7 @@ def test_an_entry_replaced_together_with_its_hash_breaks_the_next_one(log):
         body=body,
         hash=next_hash(records[0].hash, body, records[1].tokens, "o200k_base"),
     )
-    assert "entry 2: the stored entry does not match its hash" in _problems(
+    assert "message 2: the stored message does not match its hash" in _problems(
         [records[0], forged, *records[2:]], head
     )
 
@@ -99,7 +102,9 @@ def test_the_recorded_head_is_compared(log):
 
 
 def test_a_log_under_another_name_is_not_the_same_log(log):
-    assert "entry 0: the stored entry does not match its hash" in _problems(*log, key=Key("t", "d"))
+    assert "message 0: the stored message does not match its hash" in _problems(
+        *log, key=Key("t", "d")
+    )
 
 
 def test_entries_behind_the_head_were_never_acknowledged(log):
@@ -109,7 +114,7 @@ def test_entries_behind_the_head_were_never_acknowledged(log):
     audit.check_extra(replace(head, seq=9), head)  # appended since: fine
     assert audit.problems == []
     audit.check_extra(head, head)
-    assert audit.problems == [LogProblem("there are entries after the recorded head")]
+    assert audit.problems == [LogProblem("there are messages after the recorded head")]
 
 
 def test_an_anchor_must_be_met(log):
@@ -121,7 +126,7 @@ def test_an_anchor_must_be_met(log):
 def test_reading_stops_at_the_first_flaw(log):
     records, _ = log
     damaged = [records[1], replace(records[2], body=b"{}"), records[3]]
-    with pytest.raises(StoreCorrupt, match="entry 2") as caught:
+    with pytest.raises(StoreCorrupt, match="message 2") as caught:
         checked_entries(damaged, records[0].hash)
     assert caught.value.context == {"seq": 2}
     assert [e.seq for e in checked_entries(records[3:], records[2].hash)] == [3, 4]

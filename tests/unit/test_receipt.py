@@ -118,7 +118,7 @@ def test_a_quote_from_a_long_sentence_shows_what_was_lost():
 
 def test_a_receipt_can_be_read():
     text = describe(receipt(ENTRIES, "Ana.", ()))
-    assert text.startswith("covers entries 0 to 4: 5 entries, 100 tokens")
+    assert text.startswith("covers messages 0 to 4: 5 messages, 100 tokens")
     assert "numbers: 0 of 2 kept; lost: 1,500 [0], 20 [3]" in text
     assert "[4] And who pays for it?" in text
     assert describe(receipt((), "", ())) == "covers nothing"

@@ -45,7 +45,7 @@ export interface paths {
         };
         /**
          * Get Message
-         * @description Get one entry.
+         * @description Get one message.
          */
         get: operations["get_message"];
         put?: never;
@@ -241,7 +241,7 @@ export interface paths {
         put?: never;
         /**
          * Prove
-         * @description A proof for strangers: that an entry is in the log, or that the log only grew.
+         * @description A proof for strangers: that a message is in the log, or that the log only grew.
          */
         post: operations["prove"];
         delete?: never;
@@ -301,7 +301,7 @@ export interface paths {
         put?: never;
         /**
          * Branch Conversation
-         * @description Create a conversation that starts with the entries up to `seq`.
+         * @description Create a conversation that starts with the messages up to `seq`.
          *
          *     It is an independent copy: changes to one, even erasing it, do not affect the other.
          */
@@ -321,7 +321,7 @@ export interface paths {
         };
         /**
          * List Pins
-         * @description The entries that are in every context.
+         * @description The messages that are in every context.
          */
         get: operations["list_pins"];
         put?: never;
@@ -342,13 +342,13 @@ export interface paths {
         get?: never;
         /**
          * Pin Message
-         * @description Include this entry in every context from now on, word for word.
+         * @description Include this message in every context from now on, word for word.
          */
         put: operations["pin_message"];
         post?: never;
         /**
          * Unpin Message
-         * @description Unpin the entry.
+         * @description Unpin the message.
          */
         delete: operations["unpin_message"];
         options?: never;
@@ -813,7 +813,7 @@ export interface paths {
         put?: never;
         /**
          * Give Feedback
-         * @description Vote on whether an entry was useful; changes the importance of its topic.
+         * @description Vote on whether a message was useful; changes the importance of its topic.
          */
         post: operations["give_feedback"];
         delete?: never;
@@ -831,7 +831,7 @@ export interface paths {
         };
         /**
          * List Digests
-         * @description All versions in order, including failed and undone ones.
+         * @description All digests in order, including failed and undone ones.
          */
         get: operations["list_digests"];
         put?: never;
@@ -875,7 +875,7 @@ export interface paths {
         };
         /**
          * Get Digest
-         * @description One version with its important data, evidence and receipt.
+         * @description One digest with its important data, evidence and receipt.
          */
         get: operations["get_digest"];
         put?: never;
@@ -895,7 +895,7 @@ export interface paths {
         };
         /**
          * Expand Digest
-         * @description The entries that a digest covers, word for word.
+         * @description The messages that a digest covers, word for word.
          */
         get: operations["expand_digest"];
         put?: never;
@@ -915,7 +915,7 @@ export interface paths {
         };
         /**
          * Compare Digests
-         * @description Compare this version with the version `before`: text by line, data by item.
+         * @description Compare this digest with the digest `before`: text by line, data by item.
          */
         get: operations["compare_digests"];
         put?: never;
@@ -961,7 +961,7 @@ export interface paths {
         put?: never;
         /**
          * Remember
-         * @description Add important data from the application; creates a new version that can be undone.
+         * @description Add important data from the application; creates a new digest that can be undone.
          */
         post: operations["remember"];
         delete?: never;
@@ -1041,7 +1041,7 @@ export interface paths {
         put?: never;
         /**
          * Revert
-         * @description Revert what an entry replaced in the important data: the old value is valid again.
+         * @description Revert what a message replaced in the important data: the old value is valid again.
          */
         post: operations["revert"];
         delete?: never;
@@ -1099,7 +1099,7 @@ export interface paths {
         };
         /**
          * Get Lineage
-         * @description The version chain, stuck digests, coverage of the log, and durations.
+         * @description The chain of digests, stuck ones, coverage of the log, and durations.
          */
         get: operations["get_lineage"];
         put?: never;
@@ -1161,7 +1161,7 @@ export interface paths {
         };
         /**
          * Export
-         * @description Stream conversations with their entries, digests and topics.
+         * @description Stream conversations with their messages, digests and topics.
          *
          *     The manifest comes last, so a response that breaks off is recognized as incomplete.
          */
@@ -1337,10 +1337,10 @@ export interface components {
             /** @description Whom it is with; 409 if it is with another person. */
             person?: string | null;
         };
-        /** @description The entries that an append stored. */
+        /** @description The messages that an append stored. */
         Appended: {
             data: components["schemas"]["Entry"][];
-            /** @description Sequence number of the last entry. */
+            /** @description Sequence number of the last message. */
             seq: number;
             /** @description Whether an earlier request had stored them. */
             replayed: boolean;
@@ -1348,7 +1348,7 @@ export interface components {
         /** @description Options of archiving. */
         ArchiveRequest: {
             /**
-             * @description Number of newest entries that are not compressed.
+             * @description Number of newest messages that are not compressed.
              * @default 1000
              */
             keep?: number;
@@ -1364,7 +1364,7 @@ export interface components {
         BranchRequest: {
             /** @description The new conversation's name. */
             name: string;
-            /** @description Last entry that both conversations share. */
+            /** @description Last message that both conversations share. */
             seq: number;
         };
         /** @description The conversations that hold copies of a conversation's messages. */
@@ -1386,7 +1386,7 @@ export interface components {
              * @default 0
              */
             reserve_tokens?: number;
-            /** @description Tokens for recalled entries; default: chosen automatically. */
+            /** @description Tokens for recalled messages; default: chosen automatically. */
             recall_tokens?: number | null;
             /** @description Model whose tokenizer counts. */
             model?: string | null;
@@ -1427,7 +1427,7 @@ export interface components {
         ContextRequest: {
             /** @description Tokens, a model name, or an object; default: the window of the server's model. */
             budget?: number | string | components["schemas"]["BudgetRequest"] | null;
-            /** @description Old entries that match it are recalled. */
+            /** @description Old messages that match it are recalled. */
             question?: string | null;
             /** @description The application's system prompt. */
             system?: string | null;
@@ -1457,7 +1457,7 @@ export interface components {
         /** @description A conversation: its head, strategy, state, digests in force and pins. */
         Conversation: {
             conversation: string;
-            /** @description Sequence number of the last entry; -1 if the conversation is empty. */
+            /** @description Sequence number of the last message; -1 if the conversation is empty. */
             seq: number;
             hash: string;
             tokens: number;
@@ -1479,9 +1479,9 @@ export interface components {
             state: components["schemas"]["State"];
             /** @description Number of digests ever created. */
             digests: number;
-            /** @description Versions that contexts are built from now. */
+            /** @description Digests that contexts are built from now. */
             in_force: number[];
-            /** @description Entries that are in every context. */
+            /** @description Messages that are in every context. */
             pinned: number[];
         };
         /** @description Changes to a conversation; omitted fields stay as they are. */
@@ -1538,11 +1538,11 @@ export interface components {
         Coverage: {
             entries: number;
             tokens: number;
-            /** @description First entry of the newest digest in force. */
+            /** @description First message of the newest digest in force. */
             first_seq: number | null;
-            /** @description Last entry that a digest covers. */
+            /** @description Last message that a digest covers. */
             last_seq: number | null;
-            /** @description Entries after it, which are in contexts word for word. */
+            /** @description Messages after it, which are in contexts word for word. */
             open_entries: number;
             open_tokens: number;
         };
@@ -1558,7 +1558,7 @@ export interface components {
             until: string;
             when: string;
         };
-        /** @description A summary and important data for a span of entries. */
+        /** @description A summary and important data for a span of messages. */
         Digest: {
             version: number;
             first_seq: number;
@@ -1593,7 +1593,7 @@ export interface components {
             /** @description Whether more may be pending. */
             more: boolean;
         };
-        /** @description The difference between two versions of a digest. */
+        /** @description The difference between two digests. */
         DigestDifference: {
             before: number;
             after: number;
@@ -1606,14 +1606,14 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
-        /** @description Part of the chain of versions. */
+        /** @description Part of the chain of digests. */
         DigestPage: {
             /** @description Cursor of the next page; null on the last. */
             next_cursor: string | null;
             has_more: boolean;
             data: components["schemas"]["Digest"][];
         };
-        /** @description A digest as a link of the version chain. */
+        /** @description A digest as a link of the chain. */
         DigestVersion: {
             version: number;
             base: number | null;
@@ -1636,11 +1636,11 @@ export interface components {
             /** @description When the message was sent. */
             created_at: string | null;
             tokens: number;
-            /** @description Tokens of this entry and all entries before it. */
+            /** @description Tokens of this message and all messages before it. */
             total: number;
             /** @description A trailing `~` marks an estimate. */
             tokenizer: string;
-            /** @description Covers this entry and all entries before it. */
+            /** @description Covers this message and all messages before it. */
             hash: string;
             /** @description Whether it is stored in a compressed segment. */
             archived: boolean;
@@ -1758,7 +1758,7 @@ export interface components {
             created_at: string | null;
             error: string;
         };
-        /** @description A vote on whether an entry was useful. */
+        /** @description A vote on whether a message was useful. */
         FeedbackRequest: {
             seq: number;
             /**
@@ -1773,7 +1773,7 @@ export interface components {
         /** @description The current end of a conversation. */
         Head: {
             conversation: string;
-            /** @description Sequence number of the last entry; -1 if the conversation is empty. */
+            /** @description Sequence number of the last message; -1 if the conversation is empty. */
             seq: number;
             hash: string;
             tokens: number;
@@ -1799,7 +1799,7 @@ export interface components {
             has_more: boolean;
             data: components["schemas"]["Head"][];
         };
-        /** @description An entry that was found, and why. */
+        /** @description A message that was found, and why. */
         Hit: {
             conversation: string;
             entry: components["schemas"]["Entry"];
@@ -1817,12 +1817,12 @@ export interface components {
             superseded_in: string | null;
             explanation: string;
         };
-        /** @description The entries that were found, best first. */
+        /** @description The messages that were found, best first. */
         Hits: {
             data: components["schemas"]["Hit"][];
             /** @description How many of the first are likely enough to be evidence. */
             earned: number;
-            /** @description Why entries may be missing: their vectors are not created yet. Usually empty. */
+            /** @description Why messages may be missing: their vectors are not created yet. Usually empty. */
             degraded: string[];
         };
         /** @description How often something was found that could not be imported as it is. */
@@ -1858,13 +1858,13 @@ export interface components {
             /** @description The key, in fields that are objects; otherwise empty. */
             name: string;
             value: unknown;
-            /** @description Entries that state it; empty if the application supplied it. */
+            /** @description Messages that state it; empty if the application supplied it. */
             seqs: number[];
-            /** @description Quotes from these entries. */
+            /** @description Quotes from these messages. */
             quote: string;
-            /** @description The entry with the newer value; -1 if the application supplied it. */
+            /** @description The message with the newer value; -1 if the application supplied it. */
             superseded_by: number | null;
-            /** @description Version of the digest in force that contains it. */
+            /** @description The digest in force that contains it. */
             version: number;
         };
         /** @description An export or import in the background. */
@@ -1874,7 +1874,7 @@ export interface components {
             kind: "export" | "import";
             /** @enum {string} */
             state: "running" | "done" | "failed";
-            /** @description Entries exported, or bytes imported. */
+            /** @description Messages exported, or bytes imported. */
             done: number;
             /** @description 0 while unknown. */
             total: number;
@@ -1899,13 +1899,13 @@ export interface components {
             what: string;
             why: string;
         };
-        /** @description The version chain, stuck digests, coverage and durations. */
+        /** @description The chain of digests, stuck ones, coverage and durations. */
         Lineage: {
             conversation: string;
-            /** @description From the newest completed version back to the first. */
+            /** @description From the newest completed digest back to the first. */
             chain: number[];
             versions: components["schemas"]["DigestVersion"][];
-            /** @description Versions in progress for more than five minutes. */
+            /** @description Digests in progress for more than five minutes. */
             stuck: number[];
             window: components["schemas"]["Coverage"];
             /** @description Whether a digest is pending. */
@@ -1938,7 +1938,7 @@ export interface components {
         MergeRequest: {
             topic: number;
         };
-        /** @description An entry that was recalled for a question, and its score. */
+        /** @description A message that was recalled for a question, and its score. */
         PastHit: {
             conversation: string;
             seq: number;
@@ -1991,7 +1991,7 @@ export interface components {
             has_more: boolean;
             data: components["schemas"]["Person"][];
         };
-        /** @description Whether an entry is in every context. */
+        /** @description Whether a message is in every context. */
         Pinned: {
             conversation: string;
             seq: number;
@@ -2135,9 +2135,9 @@ export interface components {
         Proof: {
             proof: string;
         };
-        /** @description What to prove: an entry, or growth since a checkpoint. */
+        /** @description What to prove: a message, or growth since a checkpoint. */
         ProofRequest: {
-            /** @description The entry to prove. */
+            /** @description The message to prove. */
             seq?: number | null;
             /** @description An older checkpoint; the log only grew since. */
             since?: string | null;
@@ -2171,16 +2171,16 @@ export interface components {
         };
         /** @description Which replacement to revert. */
         RevertRequest: {
-            /** @description The entry that replaced a value; -1: the application. */
+            /** @description The message that replaced a value; -1: the application. */
             seq: number;
         };
         /** @description A search. */
         SearchRequest: {
             /** @description Words or a question, in any language. */
             query: string;
-            /** @description Maximum number of entries; default: 10, or no limit if `tokens` is set. */
+            /** @description Maximum number of messages; default: 10, or no limit if `tokens` is set. */
             limit?: number | null;
-            /** @description Return as many entries as fit into this many tokens. */
+            /** @description Return as many messages as fit into this many tokens. */
             tokens?: number | null;
             /**
              * @description Only messages with these roles.
@@ -2208,7 +2208,7 @@ export interface components {
             name: string;
             tokens: number;
             messages: number;
-            /** @description Entries that it contains word for word. */
+            /** @description Messages that it contains word for word. */
             seqs: number[];
             why: string;
         };
@@ -2217,9 +2217,9 @@ export interface components {
             /** @description The section that it belongs to. */
             section: string;
             tokens: number;
-            /** @description The entry that it contains word for word. */
+            /** @description The message that it contains word for word. */
             seq: number | null;
-            /** @description The entry that it contains, in full or in part. */
+            /** @description The message that it contains, in full or in part. */
             of: number | null;
             /** @description A message in the OpenAI chat format; unknown fields are kept. */
             message: {
@@ -2279,7 +2279,7 @@ export interface components {
             summary_version: number;
             last_summarized_at: string | null;
             messages_summarized_count: number;
-            /** @description The first entry after the summary. */
+            /** @description The first message after the summary. */
             last_keep_window_index: number;
         };
         /** @description The size of a conversation, and what an answer costs in three ways. */
@@ -2441,7 +2441,7 @@ export interface components {
             /** @description The current task; default: the project's. */
             task?: string | null;
             /**
-             * @description Whether to recall old entries that match.
+             * @description Whether to recall old messages that match.
              * @default true
              */
             recall?: boolean;
@@ -2497,7 +2497,7 @@ export interface components {
                 [key: string]: number;
             };
             entries: number;
-            /** @description Entries that a digest in force covers. */
+            /** @description Messages that a digest in force covers. */
             covered_entries: number;
             mean_milliseconds: number;
             max_milliseconds: number;
@@ -2526,9 +2526,9 @@ export interface operations {
     list_messages: {
         parameters: {
             query?: {
-                /** @description First entry to return. */
+                /** @description First message to return. */
                 first_seq?: number;
-                /** @description Last entry to return. */
+                /** @description Last message to return. */
                 last_seq?: number | null;
                 /** @description desc: newest first. */
                 order?: "asc" | "desc";
@@ -2672,7 +2672,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The entry's sequence number. */
+                /** @description The message's sequence number. */
                 seq: number;
                 /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
                 conversation: string;
@@ -2711,7 +2711,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The entry's sequence number. */
+                /** @description The message's sequence number. */
                 seq: number;
                 /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
                 conversation: string;
@@ -3298,7 +3298,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The entry's sequence number. */
+                /** @description The message's sequence number. */
                 seq: number;
                 /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
                 conversation: string;
@@ -3332,7 +3332,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The entry's sequence number. */
+                /** @description The message's sequence number. */
                 seq: number;
                 /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
                 conversation: string;
@@ -3763,7 +3763,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The entry's sequence number. */
+                /** @description The message's sequence number. */
                 seq: number;
                 /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
                 conversation: string;
@@ -3799,9 +3799,9 @@ export interface operations {
             query: {
                 /** @description Words or a question, in any language. */
                 query: string;
-                /** @description Maximum number of entries; default: 10, or no limit if `tokens` is set. */
+                /** @description Maximum number of messages; default: 10, or no limit if `tokens` is set. */
                 limit?: number | null;
-                /** @description Return as many entries as fit into this many tokens. */
+                /** @description Return as many messages as fit into this many tokens. */
                 tokens?: number | null;
                 /** @description Only messages with these roles. */
                 roles?: ("system" | "developer" | "user" | "assistant" | "tool")[];
@@ -3884,9 +3884,9 @@ export interface operations {
             query: {
                 /** @description Words or a question, in any language. */
                 query: string;
-                /** @description Maximum number of entries; default: 10, or no limit if `tokens` is set. */
+                /** @description Maximum number of messages; default: 10, or no limit if `tokens` is set. */
                 limit?: number | null;
-                /** @description Return as many entries as fit into this many tokens. */
+                /** @description Return as many messages as fit into this many tokens. */
                 tokens?: number | null;
                 /** @description Only messages with these roles. */
                 roles?: ("system" | "developer" | "user" | "assistant" | "tool")[];
@@ -4454,7 +4454,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The digest's version. */
+                /** @description The digest's number. */
                 version: number;
                 /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
                 conversation: string;
@@ -4495,7 +4495,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The digest's version. */
+                /** @description The digest's number. */
                 version: number;
                 /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
                 conversation: string;
@@ -4529,12 +4529,12 @@ export interface operations {
     compare_digests: {
         parameters: {
             query: {
-                /** @description The version to compare it with. */
+                /** @description The digest to compare it with. */
                 before: number;
             };
             header?: never;
             path: {
-                /** @description The digest's version. */
+                /** @description The digest's number. */
                 version: number;
                 /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
                 conversation: string;

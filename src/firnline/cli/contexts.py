@@ -18,6 +18,7 @@ from firnline.context.budget import Budget, window_of
 from firnline.context.context import Context, Piece, Section
 from firnline.errors import InputError
 from firnline.log.entry import Entry, Head
+from firnline.log.text import plural
 from firnline.log.tokens import DEFAULT_MODEL
 from firnline.memory import Memory
 from firnline.strategies import STRATEGIES
@@ -46,7 +47,7 @@ def _context(options: argparse.Namespace) -> None:
     else:
         _print_context(context)
     if created and not options.json:
-        digests = "1 digest was" if created == 1 else f"{created:,} digests were"
+        digests = plural(created, "digest")
         print(f"({digests} created offline; list them with `firnline digests`)", file=sys.stderr)
 
 
@@ -220,12 +221,12 @@ def _change_pins(options: argparse.Namespace, *, pinned: bool) -> None:
         if options.json:
             print_json({"conversation": options.conversation, "seq": seq, "pinned": pinned})
         else:
-            print(plain(f"{options.conversation}: entry {seq} {what}"))
+            print(plain(f"{options.conversation}: message {seq} {what}"))
 
 
 def _number(word: str) -> int:
     if not word.isdecimal():
-        raise InputError(f"{word!r} is not an entry number; `firnline show` prints them")
+        raise InputError(f"{word!r} is not a message number; `firnline show` prints them")
     return int(word)
 
 
@@ -275,11 +276,11 @@ def add(command: Command) -> None:
         "seqs",
     )
     pin.add_argument("conversation")
-    pin.add_argument("seqs", nargs="*", metavar="SEQ", help="entry numbers (default: list pins)")
+    pin.add_argument("seqs", nargs="*", metavar="SEQ", help="message numbers (default: list pins)")
 
     unpin = command("unpin", _unpin, "Unpin messages.", "seqs")
     unpin.add_argument("conversation")
-    unpin.add_argument("seqs", nargs="+", metavar="SEQ", help="the number of an entry")
+    unpin.add_argument("seqs", nargs="+", metavar="SEQ", help="the number of a message")
 
 
 def _add_context(command: Command) -> None:

@@ -54,7 +54,7 @@ async def _read(memory: Memory) -> None:
         print(f"  {entry.seq}  {message.name or message.role}: {message.text}{calls}")
     for query in ("rope saturday", "東京"):
         found = [hit.seq for hit in await memory.recall(CONVERSATION, query)]
-        print(f"  search {query!r}: entries {found}")
+        print(f"  search {query!r}: messages {found}")
     print(f"  verify: {await memory.verify(CONVERSATION)}")
 
 
@@ -70,7 +70,7 @@ async def _fit(memory: Memory) -> None:
     _title(f"4. The receipt of digest {digest.version}: what it kept, and what it lost")
     print(indent(describe(digest.receipt), "  "))
     entries = await memory.expand(CONVERSATION, digest.version)
-    print(f"  expand: its {len(entries)} entries are still there, unchanged")
+    print(f"  expand: its {len(entries)} messages are still there, unchanged")
     undone = await memory.undo(CONVERSATION)
     force = await memory.in_force(CONVERSATION)
     print(f"  undo: digest {undone.version} is undone, {len(force)} are in force")
@@ -92,7 +92,7 @@ async def _find_damage(memory: Memory) -> None:
     except StoreCorrupt as error:
         print(f"  read:   failed ({error})")
     entries = await memory.read(CONVERSATION, first_seq=2)
-    print(f"  read from entry 2 on: {len(entries)} entries, all intact")
+    print(f"  read from message 2 on: {len(entries)} messages, all intact")
 
 
 def _title(text: str) -> None:

@@ -16,6 +16,7 @@ from firnline.digest import items
 from firnline.digest.receipt import describe
 from firnline.errors import InputError
 from firnline.log.entry import Digest
+from firnline.log.text import plural
 from firnline.memory import Memory
 from firnline.protocols import Event
 
@@ -51,7 +52,7 @@ def _list(options: argparse.Namespace, found: Sequence[Digest], force: Collectio
         for digest in found:
             print_json(_digest_json(digest, force))
     elif found:
-        names = ("version", "entries", "base", "status", "layer", "made by", "tokens", "ms", "text")
+        names = ("digest", "messages", "base", "status", "layer", "made by", "tokens", "ms", "text")
         rows = [_row(digest, force) for digest in found]
         print(table(names, rows, right=(0, 1, 2, 4, 6, 7)))
     else:
@@ -99,13 +100,13 @@ def _detail_text(conversation: str, digest: Digest, force: Collection[int]) -> s
         f"based on {digest.base}" if digest.base is not None else "",
         f"made of {made_of}" if made_of else "",
         f"by {digest.made_by}" if digest.made_by else "",
-        f"{digest.tokens:,} tokens",
-        f"{digest.calls:,} calls" if digest.calls else "",
+        plural(digest.tokens, "token"),
+        plural(digest.calls, "call") if digest.calls else "",
         f"{digest.milliseconds:,} ms",
         f"{digest.created_at:%Y-%m-%d %H:%M}" if digest.created_at else "",
     ]
     parts = [
-        f"digest {digest.version} of {conversation}: entries {_span(digest)}",
+        f"digest {digest.version} of {conversation}: messages {_span(digest)}",
         ", ".join(filter(None, facts)),
         _section("Error", digest.error),
         _section("Text", digest.text),
@@ -124,10 +125,10 @@ def _section(title: str, text: str) -> str:
 
 
 def _item(item: items.Item) -> str:
-    """An item, and below it the entries that support it, with a quote."""
+    """An item, and below it the messages that support it, with a quote."""
     name = f"{item.field} {item.name}".strip().replace("_", " ")
-    entries = ", ".join(map(str, item.seqs))
-    evidence = f'[{entries}] "{cut(item.quote, 200)}"' if item.seqs else "[the application]"
+    seqs = ", ".join(map(str, item.seqs))
+    evidence = f'[{seqs}] "{cut(item.quote, 200)}"' if item.seqs else "[the application]"
     gone = "" if item.superseded_by is None else f", replaced by {_replacement(item.superseded_by)}"
     return f"{name}: {item.value}\n  {evidence}{gone}"
 
@@ -157,7 +158,7 @@ def _undo(options: argparse.Namespace) -> None:
         print_json({**_digest_json(undone, force), "now_in_force": force})
         return
     now = f"in force now: {', '.join(map(str, force))}" if force else "no digest is in force now"
-    which = f"digest {undone.version} (entries {_span(undone)})"
+    which = f"digest {undone.version} (messages {_span(undone)})"
     print(plain(f"{options.conversation}: {which} is undone (it can still be read); {now}"))
 
 
@@ -185,12 +186,12 @@ def _digest(options: argparse.Namespace) -> None:
             done += made
 
     with progress_on(f"digesting {options.conversation}") as progress:
-        folds = 0
+        created = 0
 
         def observe(event: Event) -> None:
-            nonlocal folds
-            folds += event.name == "fold"
-            progress(folds, 0)
+            nonlocal created
+            created += event.name == "fold"
+            progress(created, 0)
 
         with_memory(options, create, observer=observe)
     if options.json:
@@ -223,14 +224,14 @@ def add(command: Command) -> None:
     digests = command("digests", _digests, "List the digests of a conversation, or show one.")
     digests.add_argument("conversation")
     digests.add_argument(
-        "--show", type=int, metavar="VERSION", help="show one in full, with evidence and receipt"
+        "--show", type=int, metavar="DIGEST", help="show one in full, with evidence and receipt"
     )
     digests.add_argument(
         "--diff",
         type=int,
         nargs=2,
         metavar=("A", "B"),
-        help="show what changed from one version to another",
+        help="show what changed from one digest to another",
     )
 
     undo = command("undo", _undo, "Undo the newest digest; contexts use the messages again.")
@@ -238,7 +239,7 @@ def add(command: Command) -> None:
 
     expand = command("expand", _expand, "Print the messages that a digest covers.")
     expand.add_argument("conversation")
-    expand.add_argument("version", type=int)
+    expand.add_argument("version", type=int, metavar="digest")
 
     digest = command("digest", _digest, "Create the pending digests of a conversation now.")
     digest.add_argument("conversation")

@@ -16,6 +16,7 @@ from firnline.cli.terminal import plain
 from firnline.errors import InputError
 from firnline.log.entry import Erased
 from firnline.log.message import ROLES, format_time, utc_now
+from firnline.log.text import plural
 from firnline.sync import Memory
 
 
@@ -42,8 +43,8 @@ def _erase_in(memory: Memory, options: argparse.Namespace, until: datetime | Non
     part = options.messages is not None or options.role is not None or until is not None
     first, last = options.messages or (None, None)
     if first is not None and first > head.seq:
-        raise InputError(f"{name} has no entry {first}")
-    what = _described(options, f"{head.entries:,} entries") + f" of {name!r}"
+        raise InputError(f"{name} has no message {first}")
+    what = _described(options, plural(head.entries, "message")) + f" of {name!r}"
     _confirm(options, what, name, () if options.yes else memory.branches(name))
     if not part:
         return memory.erase(name, branches=options.with_branches)
@@ -67,7 +68,7 @@ def _erase_everywhere(
 def _described(options: argparse.Namespace, everything: str) -> str:
     """What is erased, for the question."""
     span = options.messages
-    what = everything if span is None else "entries {} to {}".format(*span)
+    what = everything if span is None else "messages {} to {}".format(*span)
     role = f" by {options.role}" if options.role else ""
     old = f" from before {options.older_than.days} days ago" if options.older_than else ""
     return f"{what}{role}{old}"

@@ -137,7 +137,7 @@ async def _read_dropped(conversation: str, memory: Memory) -> list[tuple[Compact
 
 def _receipt_text(compaction: Compaction) -> str:
     """What a compaction kept and lost, in a few lines."""
-    head = f"Compaction {compaction.number + 1}: entries {compaction.first} to {compaction.last}"
+    head = f"Compaction {compaction.number + 1}: messages {compaction.first} to {compaction.last}"
     lines = [head]
     for kind, tally in (compaction.receipt.get("kinds") or {}).items():
         if tally["total"]:

@@ -16,6 +16,7 @@ from firnline.cli.terminal import cut, plain, table
 from firnline.errors import InputError
 from firnline.log.entry import Head
 from firnline.log.message import ROLES, Message
+from firnline.log.text import plural
 from firnline.log.wire import load_json, load_openai
 from firnline.protocols import Finding
 from firnline.server.titles import titles_of
@@ -44,7 +45,8 @@ def _append(options: argparse.Namespace) -> None:
         if options.json:
             print_json({**entry_json(entry), "replayed": appended.replayed})
         else:
-            print(f"{options.conversation} {entry.seq}: {entry.tokens} tokens, {entry.hash}{again}")
+            tokens = plural(entry.tokens, "token")
+            print(f"{options.conversation} {entry.seq}: {tokens}, {entry.hash}{again}")
 
 
 def _standard_input() -> TextIO:
@@ -66,7 +68,7 @@ def _show(options: argparse.Namespace) -> None:
                 else:
                     print(entry_text(entry))
         if not options.json and first > options.first:
-            print(f"({first:,} earlier entries; show them with --all)", file=sys.stderr)
+            print(f"({plural(first, 'earlier message')}; show them with --all)", file=sys.stderr)
 
 
 def _conversations(options: argparse.Namespace) -> None:
@@ -89,7 +91,7 @@ def _conversations(options: argparse.Namespace) -> None:
         names = (
             "conversation",
             "title",
-            "entries",
+            "messages",
             "archived",
             "tokens",
             "last message",
@@ -131,8 +133,9 @@ def _branch(options: argparse.Namespace) -> None:
     if options.json:
         print_json(head_json(head))
     else:
-        source = f"{options.conversation} up to entry {options.seq}"
-        print(plain(f"{head.conversation}: {head.entries:,} entries, copied from {source}"))
+        source = f"{options.conversation} up to message {options.seq}"
+        copied = plural(head.entries, "message")
+        print(plain(f"{head.conversation}: {copied}, copied from {source}"))
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -199,7 +202,7 @@ def add(command: Command) -> None:
         "branch", _branch, "Create a conversation that starts with the messages of another one."
     )
     branch.add_argument("conversation")
-    branch.add_argument("seq", type=int, help="the number of the last entry to copy")
+    branch.add_argument("seq", type=int, help="the number of the last message to copy")
     branch.add_argument("name", help="the name of the new conversation")
 
     verify = command(
@@ -228,7 +231,7 @@ def _add_lists(command: Command) -> None:
     )
     show.add_argument("--all", action="store_true", help="all messages")
     show.add_argument(
-        "--first", type=count, default=0, metavar="SEQ", help="from this entry number on"
+        "--first", type=count, default=0, metavar="SEQ", help="from this message number on"
     )
 
     conversations = command(

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from firnline.cli.terminal import cut, plain, progress_bar
 from firnline.log.entry import Entry, Head
 from firnline.log.message import Message, format_time
+from firnline.log.text import plural
 from firnline.protocols import Progress
 
 
@@ -67,8 +68,18 @@ def report(
     if options.json:
         print_json(fields)
     else:
-        numbers = ", ".join(f"{fields[name]:,} {name.replace('_', ' ')}" for name in shown)
+        numbers = ", ".join(_count(name, fields[name]) for name in shown)
         print(plain(f"{what}{numbers}"))
+
+
+_NOUNS: Final = {"entries": "messages"}
+"""What people call what a field counts."""
+
+
+def _count(field: str, count: int) -> str:
+    several = _NOUNS.get(field, field.replace("_", " "))
+    one = several.removesuffix("es" if several.endswith("ches") else "s")
+    return plural(count, one, several)
 
 
 def print_json(value: object) -> None:

@@ -12,6 +12,7 @@ from firnline.cli.terminal import plain, table
 from firnline.digest.facts import Fact
 from firnline.errors import InputError
 from firnline.log.message import format_time
+from firnline.log.text import plural
 
 
 def _people(options: argparse.Namespace) -> None:
@@ -62,7 +63,8 @@ def _erase(options: argparse.Namespace) -> None:
         count = len(memory.conversations(person=options.person, limit=1_000))
         if not options.yes:
             raise InputError(
-                f"this erases {options.person}: {count:,} conversations and all facts; add --yes"
+                f"this erases {options.person}: {plural(count, 'conversation')} and all facts; "
+                "add --yes"
             )
         erased = memory.erase_person(options.person)
     if options.json:
@@ -77,7 +79,8 @@ def _erase(options: argparse.Namespace) -> None:
         )
         return
     names = ", ".join(one.conversation for one in erased.conversations)
-    print(plain(f"Erased {erased.person}: {len(erased.conversations):,} conversations ({names})"))
+    conversations = plural(len(erased.conversations), "conversation")
+    print(plain(f"Erased {erased.person}: {conversations} ({names})"))
     if erased.survives:
         print(plain(f"Copies of messages are left in: {', '.join(erased.survives)}"))
 

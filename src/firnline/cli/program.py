@@ -119,7 +119,7 @@ def _print_error(error: FirnlineError, *, as_json: bool) -> None:
 def _budget_advice(error: BudgetError) -> str:
     floor, blockers = error.context["floor"], error.context["blockers"]
     ways = [f"allow at least {floor:,} tokens plus the reserve (--budget, --reserve)"]
-    ways += ["unpin an entry (firnline unpin)"] * bool(blockers.get("pinned"))
+    ways += ["unpin a message (firnline unpin)"] * bool(blockers.get("pinned"))
     return f"firnline: required parts are never shortened: {', or '.join(ways)}"
 
 

@@ -26,7 +26,7 @@ def _checkpoint(options: argparse.Namespace) -> None:
 
 def _prove(options: argparse.Namespace) -> None:
     if (options.seq is None) == (options.since is None):
-        raise InputError("name an entry, or use --since with an older checkpoint")
+        raise InputError("name a message, or use --since with an older checkpoint")
     with _signing_memory(options) as memory:
         if options.since is None:
             proof = memory.prove(options.conversation, options.seq)
@@ -91,12 +91,12 @@ def add(command: Command) -> None:
         "Print the state of a log as a note: keep it elsewhere, and a rewritten log shows.",
     )
     prove = command(
-        "prove", _prove, "Prove that an entry is in the log, or that the log only grew."
+        "prove", _prove, "Prove that a message is in the log, or that the log only grew."
     )
     for added in (checkpoint, prove):
         added.add_argument("conversation")
         added.add_argument("--sign-with", metavar="FILE", help="a key of `firnline signing-key`")
-    prove.add_argument("seq", nargs="?", type=count, help="the entry to prove")
+    prove.add_argument("seq", nargs="?", type=count, help="the message to prove")
     prove.add_argument("--since", metavar="FILE", help="prove the growth since this checkpoint")
     check = command("check-proof", _check_proof, "Check a proof, without any store.", store=False)
     check.add_argument("proof", help="the file; - is standard input")

@@ -25,6 +25,7 @@ from firnline.language.calendar import make_frame
 from firnline.language.dates import Interval, interval
 from firnline.log.entry import Entry, Hit, Hits
 from firnline.log.message import utc_now
+from firnline.log.text import plural
 from firnline.sync import Memory
 from firnline.topics import TopicStats
 
@@ -142,7 +143,7 @@ def _on(options: argparse.Namespace) -> None:
                     print(_line(name, entry, zone))
     if not options.json:
         when = f"from {_day(span.since, zone)} to {_day(span.until, zone)} ({options.zone})"
-        print(f"{_count_text(shown)} {when}" if shown else f"No messages {when}.")
+        print(f"{plural(shown, 'message')} {when}" if shown else f"No messages {when}.")
         if more:
             print(f"There may be more; raise --limit (now {options.limit}).")
 
@@ -155,10 +156,6 @@ def _names(memory: Memory, conversation: str | None) -> list[str]:
 
 def _day(at: datetime, zone: tzinfo) -> str:
     return f"{_local(at, zone):%a %Y-%m-%d %H:%M}"
-
-
-def _count_text(count: int) -> str:
-    return f"{count:,} {'entry' if count == 1 else 'entries'}"
 
 
 # -- topics -----------------------------------------------------------------------------------
@@ -204,9 +201,9 @@ def _topic_line(topic: TopicStats, *, active: bool) -> str:
     bar = "█" * full + "░" * (_BAR - full)
     state = "active" if active else "archived" if topic.dormant else topic.memory_type
     about = [
-        f"{topic.total_messages:,} {'message' if topic.total_messages == 1 else 'messages'}",
+        plural(topic.total_messages, "message"),
         *([f"{topic.archived_messages:,} archived"] if topic.archived_messages else []),
-        f"{topic.access_count:,} {'access' if topic.access_count == 1 else 'accesses'}",
+        plural(topic.access_count, "access", "accesses"),
         f"half-life {topic.half_life_days:g} d",
         *(f"#{plain(tag)}" for tag in topic.tags),
     ]
@@ -236,7 +233,7 @@ def _embed(options: argparse.Namespace) -> None:
     if options.json:
         print_json({"embedded": done, "embedder": embedder.name})
     else:
-        print(f"{_count_text(done)} embedded with {plain(embedder.name)}")
+        print(f"{plural(done, 'message')} embedded with {plain(embedder.name)}")
 
 
 async def _all_names(memory: asynchronous.Memory) -> list[str]:

@@ -12,6 +12,7 @@ from firnline.cli.arguments import Command, add_actions, server_options
 from firnline.cli.open import needs_extra, run_until_signal
 from firnline.cli.output import print_json
 from firnline.cli.terminal import plain, table
+from firnline.log.text import plural
 
 
 def _set_webhook(options: argparse.Namespace) -> None:
@@ -55,7 +56,7 @@ def _answer(options: argparse.Namespace) -> None:
     if options.json:
         print_json({"answers": answers})
     elif options.once:
-        print(f"{answers:,} answers")
+        print(plural(answers, "answer"))
 
 
 def _setup() -> ModuleType:

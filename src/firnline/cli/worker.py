@@ -17,6 +17,7 @@ from firnline.cli.output import print_json
 from firnline.cli.terminal import plain
 from firnline.errors import FirnlineError, InputError
 from firnline.log.entry import Key
+from firnline.log.text import plural
 from firnline.memory import Memory
 from firnline.protocols import Event
 from firnline.store import redact_url
@@ -88,8 +89,8 @@ def _print_counts(counts: _WorkerCounts, *, as_json: bool) -> None:
         return
     failed = f", {counts.failed:,} failed" if counts.failed else ""
     print(
-        f"worker: {counts.digests:,} digests created{failed}, "
-        f"{counts.conversations:,} conversations, {counts.seconds:,.1f} s"
+        f"worker: {plural(counts.digests, 'digest')} created{failed}, "
+        f"{plural(counts.conversations, 'conversation')}, {counts.seconds:,.1f} s"
     )
 
 

@@ -41,8 +41,8 @@ class Conversation:
     strategy: StrategyInfo
     state: State
     digests: Annotated[int, Doc("Number of digests ever created.")]
-    in_force: Annotated[tuple[int, ...], Doc("Versions that contexts are built from now.")]
-    pinned: Annotated[tuple[int, ...], Doc("Entries that are in every context.")]
+    in_force: Annotated[tuple[int, ...], Doc("Digests that contexts are built from now.")]
+    pinned: Annotated[tuple[int, ...], Doc("Messages that are in every context.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Section:
     name: Annotated[str, Doc("", "recent")]
     tokens: int
     messages: int
-    seqs: Annotated[tuple[int, ...], Doc("Entries that it contains word for word.")]
+    seqs: Annotated[tuple[int, ...], Doc("Messages that it contains word for word.")]
     why: str
 
 
@@ -161,8 +161,8 @@ class SentMessage:
 
     section: Annotated[str, Doc("The section that it belongs to.", "recent")]
     tokens: int
-    seq: Annotated[int | None, Doc("The entry that it contains word for word.")]
-    of: Annotated[int | None, Doc("The entry that it contains, in full or in part.")]
+    seq: Annotated[int | None, Doc("The message that it contains word for word.")]
+    of: Annotated[int | None, Doc("The message that it contains, in full or in part.")]
     message: Message
 
 
@@ -177,7 +177,7 @@ class SentSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastHit:
-    """An entry that was recalled for a question, and its score."""
+    """A message that was recalled for a question, and its score."""
 
     conversation: str
     seq: int
@@ -215,13 +215,13 @@ class ImportantItem:
     name: Annotated[str, Doc("The key, in fields that are objects; otherwise empty.")]
     value: Any
     seqs: Annotated[
-        tuple[int, ...], Doc("Entries that state it; empty if the application supplied it.")
+        tuple[int, ...], Doc("Messages that state it; empty if the application supplied it.")
     ]
-    quote: Annotated[str, Doc("Quotes from these entries.")]
+    quote: Annotated[str, Doc("Quotes from these messages.")]
     superseded_by: Annotated[
-        int | None, Doc("The entry with the newer value; -1 if the application supplied it.")
+        int | None, Doc("The message with the newer value; -1 if the application supplied it.")
     ]
-    version: Annotated[int, Doc("Version of the digest in force that contains it.")]
+    version: Annotated[int, Doc("The digest in force that contains it.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +251,7 @@ class DigestCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestVersion:
-    """A digest as a link of the version chain."""
+    """A digest as a link of the chain."""
 
     version: int
     base: int | None
@@ -271,20 +271,20 @@ class Coverage:
 
     entries: int
     tokens: int
-    first_seq: Annotated[int | None, Doc("First entry of the newest digest in force.")]
-    last_seq: Annotated[int | None, Doc("Last entry that a digest covers.")]
-    open_entries: Annotated[int, Doc("Entries after it, which are in contexts word for word.")]
+    first_seq: Annotated[int | None, Doc("First message of the newest digest in force.")]
+    last_seq: Annotated[int | None, Doc("Last message that a digest covers.")]
+    open_entries: Annotated[int, Doc("Messages after it, which are in contexts word for word.")]
     open_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """The version chain, stuck digests, coverage and durations."""
+    """The chain of digests, stuck ones, coverage and durations."""
 
     conversation: str
-    chain: Annotated[tuple[int, ...], Doc("From the newest completed version back to the first.")]
+    chain: Annotated[tuple[int, ...], Doc("From the newest completed digest back to the first.")]
     versions: tuple[DigestVersion, ...]
-    stuck: Annotated[tuple[int, ...], Doc("Versions in progress for more than five minutes.")]
+    stuck: Annotated[tuple[int, ...], Doc("Digests in progress for more than five minutes.")]
     window: Coverage
     pending: Annotated[bool, Doc("Whether a digest is pending.")]
     mean_milliseconds: float
@@ -357,7 +357,7 @@ class Work:
     conversations: int
     digests: Annotated[dict[str, int], Doc("By status.", {"completed": 12, "failed": 1})]
     entries: int
-    covered_entries: Annotated[int, Doc("Entries that a digest in force covers.")]
+    covered_entries: Annotated[int, Doc("Messages that a digest in force covers.")]
     mean_milliseconds: float
     max_milliseconds: int
     stuck: tuple[StuckDigest, ...]
@@ -384,7 +384,7 @@ class Job:
     id: Annotated[str, Doc("", "5f1c0a52b7d94e6f")]
     kind: Literal["export", "import"]
     state: Literal["running", "done", "failed"]
-    done: Annotated[int, Doc("Entries exported, or bytes imported.")]
+    done: Annotated[int, Doc("Messages exported, or bytes imported.")]
     total: Annotated[int, Doc("0 while unknown.")]
     created_at: datetime
     finished_at: datetime | None

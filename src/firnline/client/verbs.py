@@ -272,7 +272,7 @@ class Client:
     def digests(
         self, conversation: str, *, limit: int | None = None
     ) -> AsyncGenerator[Digest, None]:
-        """The conversation's digests by version, including failed and undone ones."""
+        """The conversation's digests in order, including failed and undone ones."""
         return self._pages(Digest, _at(conversation, "digests"), limit)
 
     async def in_force(self, conversation: str) -> tuple[Digest, ...]:
@@ -288,12 +288,12 @@ class Client:
         return self._pages(Entry, _at(conversation, "digests", version, "messages"))
 
     async def diff(self, conversation: str, before: int, after: int) -> Difference:
-        """What changed from one version of a digest to another."""
+        """What changed from one digest to another."""
         path = _at(conversation, "digests", after, "diff")
         return await self._get(Difference, path, before=before)
 
     async def lineage(self, conversation: str) -> values.Lineage:
-        """The version chain, stuck digests, coverage and durations."""
+        """The chain of digests, stuck ones, coverage and durations."""
         return await self._get(values.Lineage, _at(conversation, "lineage"))
 
     async def state(self, conversation: str) -> State:

@@ -27,9 +27,9 @@ class WireEntry:
     seq: Annotated[int, Doc("", 0)]
     created_at: Annotated[datetime | None, Doc("When the message was sent.")]
     tokens: Annotated[int, Doc("", 14)]
-    total: Annotated[int, Doc("Tokens of this entry and all entries before it.", 14)]
+    total: Annotated[int, Doc("Tokens of this message and all messages before it.", 14)]
     tokenizer: Annotated[str, Doc("A trailing `~` marks an estimate.", "o200k_base")]
-    hash: Annotated[str, HASH._replace(text="Covers this entry and all entries before it.")]
+    hash: Annotated[str, HASH._replace(text="Covers this message and all messages before it.")]
     archived: Annotated[bool, Doc("Whether it is stored in a compressed segment.")]
     erased_at: Annotated[
         datetime | None, Doc("When it was erased; then its message is empty and has no tokens.")
@@ -43,7 +43,7 @@ _ENTRY_FIELDS: Final = ("seq", "tokens", "total", "tokenizer", "hash", "archived
 
 
 def encode_entry(entry: Entry) -> dict[str, Any]:
-    """The entry as the JSON of a `WireEntry`."""
+    """The message as the JSON of a `WireEntry`."""
     message = entry.message
     return {
         **{name: getattr(entry, name) for name in _ENTRY_FIELDS},
@@ -56,7 +56,7 @@ def encode_entry(entry: Entry) -> dict[str, Any]:
 
 
 def decode_entry(value: Any) -> Entry:
-    """The entry that the JSON of a `WireEntry` stands for."""
+    """The message that the JSON of a `WireEntry` stands for."""
     created_at = value["created_at"]
     message = Message.from_openai(
         value["message"],

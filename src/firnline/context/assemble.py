@@ -275,7 +275,7 @@ class _Assembly:
         if short is None:  # too little room, or nothing to cut: it is treated like other entries
             self.material = replace(self.material, question=None)
             return ()
-        self._leave_out(f"the middle of entry {asked.seq}", "too long")
+        self._leave_out(f"the middle of message {asked.seq}", "too long")
         return (short,)
 
     def _task(self, cap: int) -> Section:
@@ -345,7 +345,7 @@ class _Assembly:
             self._leave_out(cut, "no room")
         shown = [(d, piece) for d, piece in digests if d in self._digests_before(first)]
         self._note_digests(shown, first)
-        why = f"entries {shown[0][0].first_seq}-{shown[-1][0].last_seq}" if shown else ""
+        why = f"messages {shown[0][0].first_seq}-{shown[-1][0].last_seq}" if shown else ""
         pieces = tuple(piece for _, piece in shown)
         return first, self._taken(important), self._taken(Section("digests", pieces, why))
 
@@ -465,9 +465,9 @@ class _Assembly:
         planned = self.plan.recent_count is not None or self.plan.recent_tokens is not None
         kept_out = "they are of other topics" if self.view.topic else "the strategy shows fewer"
         why = self.plan.reason or kept_out if planned else "they are in no digest yet, no room"
-        self._leave_out(f"entries {first} to {last}", why)
+        self._leave_out(f"messages {first} to {last}", why)
         if not planned and not self._chooses_quotes():
-            self.degraded.append(f"entries {first} to {last} {NO_ROOM_FOR_ENTRIES}")
+            self.degraded.append(f"messages {first} to {last} {NO_ROOM_FOR_ENTRIES}")
 
     def _gap(self, first: int, last: int) -> Piece:
         return self.sizes.piece(Message.user(GAP_NOTE.format(first, last)))
@@ -533,7 +533,7 @@ class _Assembly:
         short = shortened(pieces, room, self.sizes) if newest else None
         for piece in short or ():
             if piece.entry and not piece.whole:
-                self._leave_out(f"the middle of entry {piece.entry.seq}", "too long")
+                self._leave_out(f"the middle of message {piece.entry.seq}", "too long")
         return short
 
     def _with_excerpt(self, recent: Section, first: int, quoted: set[int]) -> Section:
@@ -553,7 +553,7 @@ class _Assembly:
             return recent
         for piece in short:
             if piece.entry and not piece.whole:
-                self._leave_out(f"the middle of entry {piece.entry.seq}", "too long")
+                self._leave_out(f"the middle of message {piece.entry.seq}", "too long")
         self.room -= sum(piece.tokens for piece in short)
         return replace(recent, pieces=(*short, *recent.pieces))
 
@@ -630,8 +630,8 @@ class _Assembly:
 
 def _named(unit: Unit) -> str:
     if unit.first_seq == unit.last_seq:
-        return f"entry {unit.first_seq}"
-    return f"entries {unit.first_seq} to {unit.last_seq}"
+        return f"message {unit.first_seq}"
+    return f"messages {unit.first_seq} to {unit.last_seq}"
 
 
 def _newest_part(data: Mapping[str, Any], share: float) -> dict[str, Any]:

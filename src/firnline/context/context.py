@@ -302,7 +302,7 @@ def kind_of(why: str) -> Literal["digests", "entries", "backlog", "vectors", "mo
 
 def _described(section: Section) -> str:
     seqs = _ranges([entry.seq for entry in section.entries])
-    about = ", ".join(part for part in (f"entries {seqs}" if seqs else "", section.why) if part)
+    about = ", ".join(part for part in (f"messages {seqs}" if seqs else "", section.why) if part)
     return f"{section.name:<10} {section.tokens:>7,}  {about}".rstrip()
 
 

@@ -319,15 +319,15 @@ def check(view: View, plan: Plan) -> None:
     if unknown := set(plan.digests) - set(known):
         raise InputError(f"the plan shows digests that are not in force: {sorted(unknown)}")
     if not 0 <= plan.recent_from <= view.next_seq:
-        raise InputError(f"recent entries from {plan.recent_from}, but {view.next_seq} are stored")
+        raise InputError(f"recent messages from {plan.recent_from}, but {view.next_seq} are stored")
     last = -1
     for fold in plan.folds:
         if not last < fold.first_seq <= fold.last_seq < view.next_seq:
-            raise InputError(f"the folds are not in order, or not in the log: {fold}")
+            raise InputError(f"the spans to digest are not in order, or not in the log: {fold}")
         if set(fold.takes) - set(known):
-            raise InputError(f"the fold takes digests that are not in force: {fold.takes}")
+            raise InputError(f"the plan merges digests that are not in force: {fold.takes}")
         if fold.fresh_from > fold.last_seq and len(fold.takes) < 2:  # noqa: PLR2004
-            raise InputError(f"the fold has no new entries: {fold}")
+            raise InputError(f"the plan has a digest without new messages: {fold}")
         _check_edge(view, fold)
         last = fold.last_seq
 
@@ -336,7 +336,8 @@ def _check_edge(view: View, fold: Fold) -> None:
     """Raise `InputError` if a fold ends inside a unit."""
     for unit in units(view.backlog or view.entries):
         if unit.first_seq <= fold.last_seq < unit.last_seq:
-            raise InputError(f"the fold ends at {fold.last_seq}, inside a tool call's unit")
+            end = fold.last_seq
+            raise InputError(f"a digest cannot end at {end}, between a tool call and its results")
 
 
 def fold_end(view: View, keep_from: int, tokens_max: int | None = None) -> int:

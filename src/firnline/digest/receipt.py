@@ -19,7 +19,7 @@ from firnline.log import fence, limits
 from firnline.log.entry import Entry
 from firnline.log.message import Message, encode_json
 from firnline.log.regex import regex
-from firnline.log.text import Json
+from firnline.log.text import Json, plural
 
 KINDS: Final = ("names", "numbers", "dates", "urls", "decisions", "preferences", "questions")
 """The kinds of facts that a receipt counts."""
@@ -285,8 +285,8 @@ def describe(receipt: Mapping[str, Any]) -> str:
     if covers.get("entries"):
         first, last = covers["first_seq"], covers["last_seq"]
         lines.append(
-            f"covers entries {first} to {last}: {covers['entries']:,} entries, "
-            f"{covers['tokens']:,} tokens"
+            f"covers messages {first} to {last}: {plural(covers['entries'], 'message')}, "
+            f"{plural(covers['tokens'], 'token')}"
         )
     for kind, tally in (receipt.get("kinds") or {}).items():
         if tally["total"]:

@@ -24,6 +24,7 @@ from firnline.language.prose import count_words
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Key, Topic, live
 from firnline.log.message import Message, result_ids
+from firnline.log.text import plural
 from firnline.log.tokens import TokenCounter
 from firnline.models.guard import Breaker, Spend
 from firnline.protocols import Brief, Extractor, Store, Summarizer, Written
@@ -400,4 +401,4 @@ def _severity(problems: Sequence[check.SummaryProblem]) -> int:
 
 def _placeholder(brief: Brief) -> str:
     """The text for entries without words, such as images: a digest is never empty."""
-    return f"({len(brief.entries)} messages without text)"
+    return f"({plural(len(brief.entries), 'message')} without text)"

@@ -179,7 +179,7 @@ class EmbeddingIndexer:
                 self._anywhere = True
                 wait = backoff.delay(failures)
                 why = outline(error)
-                logger.warning("entries are not embedded: %s; retrying in %.0f s", why, wait)
+                logger.warning("messages are not embedded: %s; retrying in %.0f s", why, wait)
                 await asyncio.sleep(wait)
                 self._poked.set()
 

@@ -70,7 +70,7 @@ class Prover:
         """The proof that the entry `seq` is in the log as it is now."""
         log = await _Log.open(self._store, key)
         if not 0 <= limits.check_number("seq", seq, None) < log.size:
-            raise InputError(f"{key.conversation} has no entry {seq}")
+            raise InputError(f"{key.conversation} has no message {seq}")
         entry = await log.entry(seq)
         path = await log.hashes(inclusion_path(seq, log.size))
         checkpoint = self._signed(await log.checkpoint(log.size))
@@ -199,11 +199,11 @@ class _Log:
 
     def _check(self, records: Sequence[Record], expected: range) -> None:
         if [record.seq for record in records] != [*expected]:
-            raise StoreCorrupt(f"{self.key.conversation}: entries are missing")
+            raise StoreCorrupt(f"{self.key.conversation}: messages are missing")
         previous = genesis(self.key) if expected.start == 0 else ""
         for record in records:
             if previous and (problem := flaw(record, previous)):
-                raise StoreCorrupt(f"entry {record.seq}: {problem}", seq=record.seq)
+                raise StoreCorrupt(f"message {record.seq}: {problem}", seq=record.seq)
             previous = record.hash
 
     def card(self, kind: str, name: str, body: bytes) -> Card:

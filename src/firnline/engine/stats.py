@@ -9,6 +9,7 @@ from typing import Final
 from firnline.log import limits
 from firnline.log.entry import Entry, Head
 from firnline.log.message import EPOCH
+from firnline.log.text import plural
 from firnline.recall.tools import RecallMemory
 
 FIXED_TOKENS: Final = 4_000
@@ -33,7 +34,7 @@ class Cost:
     price: float
 
     def __str__(self) -> str:
-        return f"{self.tokens:,} tokens, ${self.price:,.4f}"
+        return f"{plural(self.tokens, 'token')}, ${self.price:,.4f}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,8 @@ class Stats:
     def __str__(self) -> str:
         span = f", {self.oldest:%Y-%m-%d} to {self.newest:%Y-%m-%d}" if self.messages else ""
         return (
-            f"{self.conversation}: {self.messages:,} messages{span}, {self.tokens:,} tokens\n"
+            f"{self.conversation}: {plural(self.messages, 'message')}{span}, "
+            f"{plural(self.tokens, 'token')}\n"
             f"lean        {self.lean}\nwith tools  {self.with_tools}\nwhole       {self.whole}"
         )
 

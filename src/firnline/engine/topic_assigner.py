@@ -170,7 +170,7 @@ class TopicAssigner:
             for move, resting in ((self._store.restore, False), (self._store.archive, True)):
                 there = [seq for seq in wrong if rest[seq] is resting]
                 moved |= dict.fromkeys(await _move_spans(partial(move, key), there), resting)
-        logger.warning("%s: too many concurrent moves of topic entries", key.conversation)
+        logger.warning("%s: too many concurrent moves of messages of topics", key.conversation)
 
     # -- for contexts -------------------------------------------------------------------------
 
@@ -392,7 +392,7 @@ class TopicAssigner:
             await self.catch_up(key)
             found = await self._store.topics_of(key, [seq])
         if seq not in found:
-            raise InputError(f"{key.conversation}: entry {seq} is in no topic")
+            raise InputError(f"{key.conversation}: message {seq} is in no topic")
         return found[seq]
 
     async def active(self, key: Key) -> Topic | None:

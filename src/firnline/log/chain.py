@@ -14,6 +14,7 @@ from firnline.log.entry import ERASED, Entry, Head, Key, Record, erased_at, gene
 from firnline.log.merkle import Frontier
 from firnline.log.message import decode
 from firnline.log.proof_check import Checkpoint, leaf_hash
+from firnline.log.text import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class LogProblem:
     seq: int | None = None
 
     def __str__(self) -> str:
-        return self.what if self.seq is None else f"entry {self.seq}: {self.what}"
+        return self.what if self.seq is None else f"message {self.seq}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,12 @@ class Verification:
         if self.ok:
             erased = f" ({self.erased:,} of them erased)" if self.erased else ""
             return (
-                f"{self.conversation}: intact: {self.entries:,} entries{erased}, "
-                f"{self.tokens:,} tokens, "
+                f"{self.conversation}: intact: {plural(self.entries, 'message')}{erased}, "
+                f"{plural(self.tokens, 'token')}, "
                 f"every hash recomputed, head {self.head[:19]}…"
             )
         listed = "".join(f"\n  - {problem}" for problem in self.problems)
-        return f"{self.conversation}: DAMAGED: {len(self.problems)} problem(s){listed}"
+        return f"{self.conversation}: DAMAGED: {plural(len(self.problems), 'problem')}{listed}"
 
 
 def flaw(record: Record, previous_hash: str) -> str:
@@ -66,7 +67,7 @@ def flaw(record: Record, previous_hash: str) -> str:
     if record.problem or record.erased:
         return record.problem
     if next_hash(previous_hash, record.body, record.tokens, record.tokenizer) != record.hash:
-        return "the stored entry does not match its hash"
+        return "the stored message does not match its hash"
     return ""
 
 
@@ -75,7 +76,7 @@ def checked_entries(records: Sequence[Record], previous_hash: str) -> list[Entry
     checked = []
     for record in records:
         if problem := flaw(record, previous_hash):
-            raise StoreCorrupt(f"entry {record.seq}: {problem}", seq=record.seq)
+            raise StoreCorrupt(f"message {record.seq}: {problem}", seq=record.seq)
         erased = erased_at(record.body)
         checked.append(
             Entry(
@@ -128,7 +129,7 @@ class Audit:
 
     def _check(self, record: Record) -> None:
         if record.seq != self.seq:
-            missing = f"entries {self.seq} to {record.seq - 1} are missing"
+            missing = f"messages {self.seq} to {record.seq - 1} are missing"
             self.problems.append(LogProblem(missing if record.seq > self.seq else "out of order"))
         elif problem := flaw(record, self.hash) or _decode_problem(record):
             self.problems.append(LogProblem(problem, record.seq))
@@ -141,15 +142,14 @@ class Audit:
     def check_extra(self, now: Head | None, head: Head) -> None:
         """Check entries found after the head: appended since, or never acknowledged."""
         if now is None or now.entries == head.entries:
-            self.problems.append(LogProblem("there are entries after the recorded head"))
+            self.problems.append(LogProblem("there are messages after the recorded head"))
 
     def close(self, head: Head) -> Verification:
         """Compare the end of the log with the conversation's recorded head."""
         if self.seq != head.entries:
+            there = plural(self.seq, "message")
             self.problems.append(
-                LogProblem(
-                    f"the log ends after {self.seq} entries, {head.entries} were acknowledged"
-                )
+                LogProblem(f"the log ends after {there}, {head.entries} were acknowledged")
             )
         elif self.hash != head.hash:
             self.problems.append(LogProblem("the last hash does not match the recorded head"))
@@ -159,7 +159,7 @@ class Audit:
             size = self.checkpoint.size
             self.problems.append(
                 LogProblem(
-                    f"the log was rewritten: its checkpoint of {size} entries does not match"
+                    f"the log was rewritten: its checkpoint of {size} messages does not match"
                 )
             )
         if self.anchor is not None:

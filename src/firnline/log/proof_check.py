@@ -49,14 +49,14 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 def included_root(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes:
     """The root of a tree of `size` leaves in which `leaf` is at `index` (RFC 9162, 2.1.3.2)."""
     if not 0 <= index < size:
-        raise ProofError(f"entry {index} is not in a log of {size} entries")
+        raise ProofError(f"message {index} is not in a log of {size} messages")
     return _climb(leaf, index, size - 1, path)[1]
 
 
 def check_growth(old: Checkpoint, new: Checkpoint, path: Sequence[bytes]) -> None:
     """Raise unless the tree of `new` continues the one of `old` (RFC 9162, 2.1.4.2)."""
     if old.size > new.size:
-        raise ProofError(f"the log had {old.size} entries and now has {new.size}")
+        raise ProofError(f"the log had {old.size} messages and now has {new.size}")
     if old.size in (0, new.size):
         holds = not path and (not old.size or old.root == new.root)
     else:
@@ -170,11 +170,11 @@ class Checked(NamedTuple):
     older: Checkpoint | None = None
 
     def __str__(self) -> str:
-        log = f"{self.checkpoint.origin}, {self.checkpoint.size:,} entries"
+        log = f"{self.checkpoint.origin}, {self.checkpoint.size:,} messages"
         if self.older is not None:
             return f"holds: the log only grew: {self.older.size:,} -> {log}"
         what = "erased" if self.message is None else json.dumps(self.message, ensure_ascii=False)
-        return f"holds: entry {self.seq} of {log}\n{what}"
+        return f"holds: message {self.seq} of {log}\n{what}"
 
 
 def check_proof(text: str, *, key: str | None = None, known: Checkpoint | None = None) -> Checked:
@@ -247,7 +247,7 @@ def _bytes(text: str, size: int | None = None) -> bytes:
 
 def _number(value: object) -> int:
     if type(value) is not int or not 0 <= value < _SIZE_MAX:
-        raise ProofError(f"{str(value)[:80]!r} is not a number of entries or tokens")
+        raise ProofError(f"{str(value)[:80]!r} is not a number of messages or tokens")
     return value
 
 

@@ -28,6 +28,11 @@ class Altered(str):
     __slots__ = ()
 
 
+def plural(count: int, noun: str, several: str = "") -> str:
+    """A count with its noun: "1 message", "2,000 messages"."""
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
+
+
 def clean_text(text: str) -> str:
     """Return `text` with lone surrogates and NULs replaced; most text is returned unchanged."""
     if isinstance(text, Altered):

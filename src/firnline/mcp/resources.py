@@ -11,6 +11,7 @@ from firnline.errors import InputError, UnknownConversation
 from firnline.log import limits
 from firnline.log.entry import Head
 from firnline.log.message import encode_json
+from firnline.log.text import plural
 from firnline.mcp import arguments as args
 from firnline.mcp import derived_tools, tools
 from firnline.mcp.deps import ToolDeps
@@ -81,7 +82,9 @@ def _resource(head: Head) -> Resource:
     return Resource(
         uri=_LOG.expand({"name": head.conversation}),
         name=head.conversation,
-        description=f"{head.entries} messages, the last {head.updated_at:%Y-%m-%d %H:%M} UTC",
+        description=(
+            f"{plural(head.entries, 'message')}, the last {head.updated_at:%Y-%m-%d %H:%M} UTC"
+        ),
         mime_type=_TEXT,
     )
 

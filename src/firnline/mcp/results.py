@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from firnline.log.fence import one_line, speaker
 from firnline.log.regex import regex
+from firnline.log.text import plural
 
 _BREAK: Final = regex(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
@@ -89,7 +90,7 @@ class ConversationSummary(BaseModel):
 
     def __str__(self) -> str:
         project = f", project {self.project}" if self.project else ""
-        return f"{self.name}: {self.messages} messages, last {self.updated_at}{project}"
+        return f"{self.name}: {plural(self.messages, 'message')}, last {self.updated_at}{project}"
 
 
 class ConversationList(BaseModel):
@@ -208,7 +209,8 @@ class TopicRow(BaseModel):
         tags = "".join(f" #{one_line(tag)}" for tag in self.tags)
         title = one_line(self.title) or "(no words)"
         quiet = f"{self.inactive_hours:g} h ago"
-        return f"topic {self.topic}: {title} ({self.messages} messages, {quiet}{state}){tags}"
+        count = plural(self.messages, "message")
+        return f"topic {self.topic}: {title} ({count}, {quiet}{state}){tags}"
 
 
 class TopicList(BaseModel):
@@ -253,7 +255,9 @@ class DigestRow(BaseModel):
         base = "" if self.base is None else f", continues {self.base}"
         topic = "" if self.topic is None else f", topic {self.topic}"
         span = f"messages {self.first_seq} to {self.last_seq}" if self.last_seq >= 0 else "none"
-        about = f"digest {self.version} ({state}): {span}{topic}{base}, {self.tokens} tokens"
+        about = (
+            f"digest {self.version} ({state}): {span}{topic}{base}, {plural(self.tokens, 'token')}"
+        )
         return _indent(f"{about}\n{self.text}" if self.text else about)
 
 

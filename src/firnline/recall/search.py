@@ -300,7 +300,7 @@ class EntryFinder:
         if self._embedder is None or self._near is None or not question.strip():
             return []
         if vector is None:
-            return [f"the embedder failed, so old entries are {BY_WORDS_ONLY}"]
+            return [f"the embedder failed, so old messages are {BY_WORDS_ONLY}"]
         model = model_key(self._embedder, len(vector))
         names = [scope.conversation]
         if scope.conversation is None:
@@ -316,7 +316,7 @@ class EntryFinder:
             )
         )
         missing, more = sum(counts), "more than " if len(names) > _BEHIND_MAX else ""
-        why = f"{more}{missing:,} entries have no vectors yet and are {BY_WORDS_ONLY}"
+        why = f"{more}{missing:,} messages have no vectors yet and are {BY_WORDS_ONLY}"
         return [why] if missing else []
 
     async def _unembedded(self, key: Key, model: str, scope: Scope, shown_from: int | None) -> int:

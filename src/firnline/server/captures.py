@@ -192,7 +192,7 @@ async def recall_dropped(memory: Memory, conversation: str, prompt: object, most
         return ""
     hits = await memory.recall(conversation, prompt, tokens=most)
     said = sorted((hit.seq, hit.message) for hit in hits if hit.seq <= dropped[-1].last)
-    lines = [f"[{message.role}, entry {seq}] {message.text.strip()}" for seq, message in said]
+    lines = [f"[{message.role}, message {seq}] {message.text.strip()}" for seq, message in said]
     if not lines:
         return ""
     head = "From this session, before it was compacted (the messages themselves, not a summary):"

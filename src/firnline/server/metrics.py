@@ -244,10 +244,10 @@ class _Events:
             buckets=_BUCKETS,
             registry=registry,
         )
-        self.entries = counter("appended_entries", "Entries stored.")
+        self.entries = counter("appended_entries", "Messages stored.")
         self.tokens = counter("appended_tokens", "Tokens stored.")
         self.replays = counter("replays", "Retries answered from the log.", "operation")
-        self.hits = counter("recalled_entries", "Entries found by recall.")
+        self.hits = counter("recalled_entries", "Messages found by recall.")
         self.sections = counter(
             "context_tokens", "Tokens of context windows by section.", "section"
         )
@@ -257,7 +257,7 @@ class _Events:
         self.degraded_any = counter("contexts_degraded", "Contexts with less than requested.")
         self.degraded = counter("contexts_degraded_by_kind", "Degraded contexts by reason.", "kind")
         self.folds = counter("folds", "Digests created.", "strategy", "outcome", "made_by")
-        self.folded = counter("folded_entries", "Entries covered by new digests.")
+        self.folded = counter("folded_entries", "Messages covered by new digests.")
         self.calls = counter("fold_model_calls", "Model calls for digests.")
         self.spent = counter("fold_model_tokens", "Tokens spent on digests.")
         self.longest = Gauge(
@@ -269,7 +269,7 @@ class _Events:
         self.fallbacks = counter("fallbacks", "Turns that used the fallback model.")
         self.apologies = counter("turns_degraded", "Turns answered without the model.")
         self.model_tokens = counter("model_tokens", "Tokens of turns.", "kind")
-        self.erased = counter("erased_entries", "Entries erased.")
+        self.erased = counter("erased_entries", "Messages erased.")
         updates = counter("telegram_updates", "Updates from Telegram.", "outcome")
         answers = counter("telegram_answers", "Answers to Telegram messages.", "outcome")
         self.chats = {"telegram_update": updates, "telegram_answer": answers}

@@ -109,4 +109,4 @@ def _quote(hit: Hit) -> str:
 def _source(hit: Hit) -> str:
     who = hit.message.name or hit.message.role
     when = f", {hit.time:%Y-%m-%d}" if hit.time else ""
-    return f"{who}{when}, entry {hit.seq}"
+    return f"{who}{when}, message {hit.seq}"

@@ -72,7 +72,7 @@ def next_version(newest: Digest | None, last: int, digest: Digest, now: datetime
     """
     _check_base(digest, newest)
     if not 0 <= digest.first_seq <= digest.last_seq + 1:  # facts from the application cover none
-        raise InputError(f"a digest cannot cover entries {digest.first_seq} to {digest.last_seq}")
+        raise InputError(f"a digest cannot cover messages {digest.first_seq} to {digest.last_seq}")
     return replace(digest, version=last + 1, status="processing", created_at=now)
 
 
@@ -80,7 +80,7 @@ def _check_base(digest: Digest, newest: Digest | None) -> None:
     actual = newest.version if newest else None
     if digest.base != actual:
         raise ConflictError(
-            f"the digest is based on version {digest.base}, but the newest completed is {actual}",
+            f"the digest is based on digest {digest.base}, but the newest one is digest {actual}",
             expected_base=digest.base,
             actual_base=actual,
         )

@@ -20,7 +20,7 @@ NEVER: Final = -(1 << 62)
 def check_erasure(key: Key, erasure: Erasure, entries: int, version: int, revision: int) -> None:
     """Raise unless the entries exist, and digests and topics are those it was decided for."""
     if not all(0 <= seq < entries for seq in erasure.seqs):
-        raise InputError(f"{key.conversation} has {entries} entries; not all of these exist")
+        raise InputError(f"{key.conversation} has {entries} messages; not all of these exist")
     if (erasure.version, erasure.revision) != (version, revision):
         raise ConflictError(f"{key.conversation}: digests or topics have changed; decide again")
 

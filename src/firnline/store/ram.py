@@ -40,7 +40,7 @@ from firnline.log.entry import (
     tombstone,
 )
 from firnline.log.message import microseconds, utc_now
-from firnline.log.text import Json
+from firnline.log.text import Json, plural
 from firnline.protocols import (
     EVERYTHING,
     Clock,
@@ -310,7 +310,7 @@ class RamStore:
         """See `Store.pin`."""
         found = self._must_find(key)
         if not 0 <= seq < len(found.records):
-            raise InputError(f"{key.conversation} has no entry {seq}")
+            raise InputError(f"{key.conversation} has no message {seq}")
         (found.pins.add if pinned else found.pins.discard)(seq)
 
     async def pinned(self, key: Key) -> list[Entry]:
@@ -777,7 +777,7 @@ class RamStore:
         """See `Store.check`."""
         del thorough
         count = len(self._conversations)
-        return [Finding("memory", "warning", f"{count:,} conversations, lost on exit")]
+        return [Finding("memory", "warning", f"{plural(count, 'conversation')}, lost on exit")]
 
 
 def _order(key: Key) -> tuple[bytes, bytes]:

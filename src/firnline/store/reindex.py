@@ -32,7 +32,7 @@ class Reindexing:
                 if await claim():
                     await rebuild()
                     await done()
-                    logger.info("indexed all entries again, for a new version")
+                    logger.info("indexed all messages again, for a new version")
             except FirnlineError as error:
                 logger.warning("the search index is still that of an older version: %s", error)
 

@@ -158,7 +158,7 @@ def check_append(
             actual_seq=next_seq,
         )
     if next_seq + len(drafts) > SEQ_MAX:
-        raise InputError(f"{key.conversation}: the limit is {SEQ_MAX:,} entries per conversation")
+        raise InputError(f"{key.conversation}: the limit is {SEQ_MAX:,} messages per conversation")
     for draft in drafts:
         draft.check()
 
@@ -216,7 +216,7 @@ def check_repeat(idempotency: Idempotency, fingerprint: str) -> None:
 def check_used_keys(key: Key, used: Sequence[UsedKey], next_seq: int) -> None:
     """Raise `InputError` unless the entries of these idempotency keys exist."""
     if not all(0 <= item.first_seq <= item.last_seq < next_seq for item in used):
-        raise InputError(f"{key.conversation}: an idempotency key has entries that do not exist")
+        raise InputError(f"{key.conversation}: an idempotency key has messages that do not exist")
 
 
 # -- reading ----------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def unpack_segment(segment: Segment, *, tolerant: bool = False) -> list[Record]:
         _check_last(segment, items[-1])
     except StoreCorrupt as error:
         if not tolerant:
-            raise StoreCorrupt(f"entries {first_seq} to {last_seq}: {error}") from error
+            raise StoreCorrupt(f"messages {first_seq} to {last_seq}: {error}") from error
         return [
             Record(seq, b"", 0, 0, "", "", archived=True, problem=str(error))
             for seq in _claimed_seqs(first_seq, last_seq)
@@ -293,7 +293,7 @@ def _check_totals(stored: Sequence[Record]) -> None:
     for item, later in pairwise(stored):
         sound = item.problem or later.problem or item.total == later.total - later.tokens
         if not sound:
-            raise StoreCorrupt(f"entry {later.seq}: its total is wrong", seq=later.seq)
+            raise StoreCorrupt(f"message {later.seq}: its total is wrong", seq=later.seq)
 
 
 def verify_span(found: ConversationRow, stored: list[Record], first: int, last: int) -> list[Entry]:
@@ -302,7 +302,7 @@ def verify_span(found: ConversationRow, stored: list[Record], first: int, last: 
     `stored` starts with the entry before the span, if there is one.
     """
     if [record.seq for record in stored] != list(range(max(first - 1, 0), last + 1)):
-        raise StoreCorrupt(f"{found.key.conversation}: entries {first} to {last} are incomplete")
+        raise StoreCorrupt(f"{found.key.conversation}: messages {first} to {last} are incomplete")
     _check_totals(stored)
     hash_before = stored.pop(0).hash if first > 0 else genesis(found.key)
     check_end(found, stored[-1])
@@ -318,7 +318,7 @@ def check_end(found: ConversationRow, last: Record) -> None:
 def fits(found: ConversationRow, item: Record, tokens_max: int) -> bool:
     """Whether the log from this record to its end has at most `tokens_max` tokens."""
     if item.problem:
-        raise StoreCorrupt(f"entry {item.seq}: {item.problem}", seq=item.seq)
+        raise StoreCorrupt(f"message {item.seq}: {item.problem}", seq=item.seq)
     return found.total - (item.total - item.tokens) <= tokens_max
 
 
@@ -331,13 +331,13 @@ def check_left_out(
         "" if item.total == total else "its total is wrong"
     )
     if problem:
-        raise StoreCorrupt(f"entry {item.seq}: {problem}", seq=item.seq)
+        raise StoreCorrupt(f"message {item.seq}: {problem}", seq=item.seq)
 
 
 def check_newest(found: ConversationRow, fitting: Sequence[Record]) -> None:
     """Raise `StoreCorrupt` unless the records reach the end of the log without gaps."""
     if [item.seq for item in fitting] != list(range(fitting[0].seq, found.next_seq)):
-        raise StoreCorrupt(f"{found.key.conversation}: entries are missing at the end of the log")
+        raise StoreCorrupt(f"{found.key.conversation}: messages are missing at the end of the log")
     _check_totals(fitting)
     check_end(found, fitting[-1])
 

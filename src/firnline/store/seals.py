@@ -38,7 +38,7 @@ _WORDS: Final = {
 _GROUPS: Final = {_NEWEST: DIGESTS, _MEMBERS: TOPICS, ASSIGNED: TOPICS, _PROJECT: PROJECTS}
 _PREFIXES: Final = {
     _NEWEST: "its newest digest",
-    _MEMBERS: "the entries of topic",
+    _MEMBERS: "the messages of topic",
     _PROJECT: "project",
 }
 

@@ -62,10 +62,12 @@ def check_assignment(
         )
     reach, end = next_seq
     if not 0 <= reach <= end:
-        raise InputError(f"{key.conversation} has {end} entries; {reach} cannot be assigned")
+        raise InputError(f"{key.conversation} has {end} messages; {reach} cannot be assigned")
     seqs = [*members, *(topic.id for topic in topics)]
     if any(not 0 <= seq < end for seq in seqs):
-        raise InputError(f"{key.conversation}: a topic or a member is not one of its {end} entries")
+        raise InputError(
+            f"{key.conversation}: a topic or a member is not one of its {end} messages"
+        )
 
 
 class TopicCache:

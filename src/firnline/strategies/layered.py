@@ -85,7 +85,7 @@ def layered(
 
 
 def _leaf(view: View, free: int, tail: int, keep: float, cap: int) -> Fold | None:
-    """Fold the older part of the tail into a digest of its own.
+    """Digest the older part of the tail.
 
     Usually it has the same size, whether it is created now or some messages later. A long backlog
     takes fewer digests; what could be shown word for word is digested in parts, so that a part of

@@ -20,10 +20,10 @@ _SLACK: Final = 20  # a twentieth stays free, so that the next message does not 
 def progressive(
     *, threshold_tokens: int = 3_000, keep_tokens: int | None = None, data_tokens: int = 400
 ) -> Strategy:
-    """Fold when the whole prompt passes `threshold_tokens`; keep the newest `keep_tokens`.
+    """Digest when the whole prompt passes `threshold_tokens`; keep the newest `keep_tokens`.
 
     `keep_tokens` is five sixths of the threshold unless you say otherwise: 2,500 of 3,000.
-    After a fold the prompt is below the threshold, so fewer messages are kept if the summary and
+    After a digest the prompt is below the threshold, so fewer messages are kept if the summary and
     the important data (at most `data_tokens`) need the room.
     """
     if threshold_tokens < 1:

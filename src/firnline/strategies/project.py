@@ -18,7 +18,7 @@ def project(
     last_tokens: int = 20_000,
     summary_tokens: int = 1_500,
 ) -> Strategy:
-    """Show every message up to `threshold_tokens`; above, fold the oldest down to `keep_tokens`.
+    """Show every message up to `threshold_tokens`; above, digest the oldest down to `keep_tokens`.
 
     `lean` shows only the `last` messages within `last_tokens`; the model gets the rest with the
     recall tools. The current task is always shown.

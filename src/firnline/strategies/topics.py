@@ -21,9 +21,9 @@ _CROWDED: Final = "the topic's active messages take more than half of the budget
 def topics(
     *, max_messages: int = 12, keep: int = 4, words: tuple[int, int] = (60, 250)
 ) -> Strategy:
-    """Fold all but the `keep` newest messages of the active topic above `max_messages`.
+    """Digest all but the `keep` newest messages of the active topic above `max_messages`.
 
-    It folds earlier if they take more than half of the budget. The summary has between the two
+    It digests earlier if they take more than half of the budget. The summary has between the two
     numbers of `words`. The view has the active entries of one topic; a view without a topic is
     treated as one topic.
     """
@@ -94,7 +94,7 @@ def _recent(view: View) -> tuple[int, int | None]:
 
 
 def _fold_end(view: View, max_messages: int, keep: int) -> int:
-    """The last entry to be folded; -1 if there is none."""
+    """The last entry to digest; -1 if there is none."""
     if view.topic is not None and is_just_restored(view.topic, view.entries):
         return -1
     seqs = entries_to_fold(_active(view), max_messages, keep)

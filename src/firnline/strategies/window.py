@@ -17,7 +17,7 @@ def window(
     prompt: str = "",
     prefix: str = "",
 ) -> Strategy:
-    """Fold all but the `keep_last` newest messages when `trigger` of the window is used.
+    """Digest all but the `keep_last` newest messages when `trigger` of the window is used.
 
     The summary has at most `summary_tokens`; `prompt` tells the model what matters, and `prefix` is
     the heading of the summary, in any language. The rest of the window is for the retriever.

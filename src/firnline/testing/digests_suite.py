@@ -25,7 +25,7 @@ class DigestingConformance:
 
     # -- leases and digests -------------------------------------------------------------------
 
-    @pytest.mark.promise("one-compactor")
+    @pytest.mark.promise("one-digester")
     @pytest.mark.requirement("E6")
     async def test_one_of_many_gets_the_lease(self, store: Store) -> None:
         await store.append(KEY, drafts(["a"]))
@@ -38,7 +38,7 @@ class DigestingConformance:
         assert after is not None
         assert after.fence > leases[0].fence
 
-    @pytest.mark.promise("one-compactor")
+    @pytest.mark.promise("one-digester")
     @pytest.mark.requirement("E6")
     async def test_a_lease_past_its_time_is_taken_over_once(
         self, store: Store, clock: Ticking
@@ -58,7 +58,7 @@ class DigestingConformance:
         await store.release(old)
         assert await store.lease(KEY, "another", 300) is None
 
-    @pytest.mark.promise("one-compactor")
+    @pytest.mark.promise("one-digester")
     async def test_a_renewed_lease_lasts_longer(self, store: Store, clock: Ticking) -> None:
         await store.append(KEY, drafts(["a"]))
         lease = await store.lease(KEY, "w", 10)
@@ -69,7 +69,7 @@ class DigestingConformance:
         assert await store.lease(KEY, "other", 10) is None
         assert lease.expires_at == clock.now + timedelta(seconds=1)
 
-    @pytest.mark.promise("one-compactor")
+    @pytest.mark.promise("one-digester")
     async def test_a_lease_of_a_wrong_clock_is_not_honored(
         self, store: Store, clock: Ticking
     ) -> None:
@@ -128,7 +128,7 @@ class DigestingConformance:
         await store.release(lease)
         return done
 
-    @pytest.mark.promise("one-compactor")
+    @pytest.mark.promise("one-digester")
     @pytest.mark.requirement("E6")
     async def test_a_worker_that_comes_back_late_is_refused(
         self, store: Store, clock: Ticking
@@ -152,7 +152,7 @@ class DigestingConformance:
         assert (abandoned.status, abandoned.text, kept) == ("failed", "", done)
         assert abandoned.error
 
-    @pytest.mark.promise("one-compactor")
+    @pytest.mark.promise("one-digester")
     async def test_a_digest_continues_the_newest_completed_one(self, store: Store) -> None:
         await store.append(KEY, drafts("abcdef"))
         await self._digest(store, base=None, first_seq=0, last_seq=1, text="ab")
@@ -293,7 +293,7 @@ class DigestingConformance:
         with pytest.raises(ConflictError):
             await store.undo_digest(lease, 2)
 
-    @pytest.mark.promise("one-compactor")
+    @pytest.mark.promise("one-digester")
     async def test_undoing_needs_the_newest_lease(self, store: Store, clock: Ticking) -> None:
         for key in (KEY, OTHER):
             await store.append(key, drafts("abcdef"))
@@ -318,7 +318,7 @@ class DigestingConformance:
         with pytest.raises(ConflictError):
             await store.undo_digest(last, 1)
 
-    @pytest.mark.promise("one-compactor")
+    @pytest.mark.promise("one-digester")
     async def test_one_of_many_undoes_a_digest(self, store: Store) -> None:
         await store.append(KEY, drafts("abcdef"))
         for base in (None, 1, 2):
@@ -331,7 +331,7 @@ class DigestingConformance:
         assert newest is not None
         assert newest.version == 2
 
-    @pytest.mark.promise("one-compactor")
+    @pytest.mark.promise("one-digester")
     async def test_what_continues_an_undone_digest_can_only_fail(self, store: Store) -> None:
         await store.append(KEY, drafts("abcdef"))
         await self._digest(store, base=None, first_seq=0, last_seq=1, text="ab")
@@ -343,7 +343,7 @@ class DigestingConformance:
         failed = await store.finish_digest(lease, replace(begun, status="failed", error="undone"))
         assert (await store.digests(KEY))[-1] == failed
 
-    @pytest.mark.promise("one-compactor")
+    @pytest.mark.promise("one-digester")
     async def test_digests_that_are_whole_are_not_set_aside(
         self, store: Store, clock: Ticking
     ) -> None:

@@ -38,7 +38,7 @@ PROMISES: Final = (
     ),
     Promise(
         "tamper-evident",
-        "`verify` finds any change of an entry, of a segment, and of the rows next to the log; "
+        "`verify` finds any change of a message, of a segment, and of the rows next to the log; "
         "damaged text is never returned.",
         "Proof that nothing was lost must include proof that nothing was altered.",
     ),
@@ -92,7 +92,7 @@ PROMISES: Final = (
         "One leak ends the trust of all tenants.",
     ),
     Promise(
-        "one-compactor",
+        "one-digester",
         "One worker digests a conversation at a time, across processes; a worker that comes "
         "back late cannot commit.",
         "Two summaries of the same span would contradict each other.",
@@ -111,17 +111,17 @@ PROMISES: Final = (
     ),
     Promise(
         "digests-additive",
-        "A digest never replaces or removes an entry; the log is the same before and after.",
+        "A digest never replaces or removes a message; the log is the same before and after.",
         "A summary is an opinion of what mattered.",
     ),
     Promise(
         "archive-transparent",
-        "Archived entries are read, searched, counted and verified like any other.",
+        "Archived messages are read, searched, counted and verified like any other.",
         "Old messages matter as much as new ones.",
     ),
     Promise(
         "search-total",
-        "Every acknowledged entry can be found by its words, in any language; every query is "
+        "Every acknowledged message can be found by its words, in any language; every query is "
         "valid, and no character in it is an operator.",
         "Memory that cannot be found is not memory.",
     ),
@@ -151,7 +151,7 @@ PROMISES: Final = (
     ),
     Promise(
         "undoable",
-        "Every digest can be undone, and traced to the entries it covers, word for word.",
+        "Every digest can be undone, and traced to the messages it covers, word for word.",
         "A summary that replaces its source loses it.",
     ),
     Promise(

@@ -32,7 +32,7 @@ from firnline.testing.conversations import conversations
 from firnline.testing.provider_rules import anthropic_problems, openai_problems
 
 ROUNDS_MAX = 200
-"""The number of folds after which planning is considered endless."""
+"""The number of digests after which planning is considered endless."""
 
 SYSTEM = "Answer in one sentence."
 TOOL = {"type": "function", "function": {"name": "look_up", "description": "Find an order."}}
@@ -50,9 +50,9 @@ class StrategyConformance:
         raise NotImplementedError
 
     def test_plans_are_lawful_and_repeatable_and_folding_ends(self) -> None:
-        """Folds are ordered, disjoint and end between units; the same view gives the same plan.
+        """Digests are ordered, disjoint and end between units; the same view gives the same plan.
 
-        Each fold covers new entries or merges digests, and planning ends after finitely many.
+        Each digest covers new entries or merges digests, and planning ends after finitely many.
         """
         strategy = self.make_strategy()
 
@@ -68,9 +68,9 @@ class StrategyConformance:
                     return
                 folded = _folded(view, plan.folds[0], digest_tokens, slides=strategy.slides)
                 fewer = len(folded.digests) < len(view.digests)
-                assert folded.first_open > view.first_open or fewer, "a fold without progress"
+                assert folded.first_open > view.first_open or fewer, "a digest without progress"
                 view = folded
-            raise AssertionError(f"{strategy.name} still folds after {ROUNDS_MAX} rounds")
+            raise AssertionError(f"{strategy.name} still digests after {ROUNDS_MAX} rounds")
 
         prove()
 
@@ -191,7 +191,7 @@ def prove_context(context: Context, entries: Sequence[Entry], *, past: bool = Fa
         whole = entries[seq].message.to_openai().get("content") in texts
         assert whole or recalled_line(entries[seq]) in quotes, "not verbatim"
     times = [entry.seq for section in context.sections for entry in section.entries]
-    assert len(times) == len(set(times)), "an entry is shown twice"
+    assert len(times) == len(set(times)), "a message is shown twice"
     assert context.tokens <= context.whole_tokens, "larger than the whole conversation"
 
 

@@ -183,7 +183,7 @@ class ViewingConformance:
         await reopen(store)
         assert await store.vectors(KEY, MODEL, 0, 100) == first
         assert await store.vectors(KEY, MODEL, 1, 100) == first[1:]
-        assert await store.vectors(KEY, MODEL, 0, 2) == first[:3], "an entry's parts together"
+        assert await store.vectors(KEY, MODEL, 0, 2) == first[:3], "a message's parts together"
         assert await store.vectors_at(KEY, MODEL, [3, 1, 2]) == first[1:]
         for key, model in ((KEY, NEWER), (OTHER, MODEL), (FOREIGN, MODEL)):
             assert await store.vectors(key, model, 0, 100) == []

@@ -108,7 +108,7 @@ def assign(
     """
     newest = state.active_topic
     if newest and entry.seq <= newest.last_seq:
-        raise InputError(f"entry {entry.seq} is not after {newest.last_seq}, the last assigned")
+        raise InputError(f"message {entry.seq} is not after {newest.last_seq}, the last assigned")
     flow = flow_of(model, rules)
     if not is_question(entry.message):
         return _continue_topic(state, entry, rules, unit(vector) if flow else None, model)
@@ -271,7 +271,7 @@ def _importance(message: Message) -> float | None:
 
 def _time(entry: Entry) -> datetime:
     if entry.message.created_at is None:
-        raise InputError(f"entry {entry.seq} has no time")
+        raise InputError(f"message {entry.seq} has no time")
     return entry.message.created_at
 
 

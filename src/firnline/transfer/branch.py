@@ -43,7 +43,7 @@ async def branch_conversation(store: Store, source: Key, seq: int, target: Key) 
     if head is None:
         raise UnknownConversation(f"there is no conversation {source.conversation!r}")
     if type(seq) is not int or not 0 <= seq <= head.seq:
-        raise InputError(f"{source.conversation} has no entry {seq!r}")
+        raise InputError(f"{source.conversation} has no message {seq!r}")
     if target == source:
         raise InputError("a branch must have a different name than its source")
     digests = inherited(await store.digests(source), seq)
@@ -177,7 +177,7 @@ async def _page(store: Store, key: Key, first: int, last: int, before: str) -> l
     head = await store.head(key)
     if len(page) > overlap or head is None or head.seq < last:
         raise ConflictError(f"{key.conversation} was erased while it was being branched")
-    raise StoreCorrupt(f"{key.conversation}: entries from {first} on are missing", seq=first)
+    raise StoreCorrupt(f"{key.conversation}: messages from {first} on are missing", seq=first)
 
 
 def _drafts(page: Sequence[Record], before: str, pinned: Collection[int]) -> list[EntryDraft]:

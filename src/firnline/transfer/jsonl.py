@@ -260,7 +260,7 @@ async def _count_existing(store: Store, tenant: str, page: _EntryPage, imported:
     for record, expected in zip(there, page.hashes, strict=False):
         if record.hash != expected:
             raise ConflictError(
-                f"{key.conversation}: entry {record.seq} differs between the store and the file; "
+                f"{key.conversation}: message {record.seq} differs between the store and the file; "
                 f"{imported} was imported",
                 seq=record.seq,
             )
@@ -441,7 +441,7 @@ class _ExportReader:
         if strategy is not None:
             strategy = clean_fields(strategy, "strategy")
         if any(type(seq) is not int or not 0 <= seq < fields["entries"] for seq in pinned):
-            raise self._error(f"pinned entries {pinned!r:.60} are not all in the file")
+            raise self._error(f"pinned messages {pinned!r:.60} are not all in the file")
         created_at = parse_time(fields["created_at"]) if "created_at" in fields else None
         about = project, metadata, strategy, frozenset(pinned), created_at, person
         self._about = _About(name, fields["entries"], fields["head"], *about)
@@ -457,9 +457,9 @@ class _ExportReader:
             draft = draft._replace(hash="")
         self._our_hash = draft.hash_after(self._our_hash)
         if fields["seq"] != self._seq:
-            raise self._error(f"expected entry {self._seq}, got {fields['seq']}")
+            raise self._error(f"expected message {self._seq}, got {fields['seq']}")
         if fields["hash"] != self._hash:
-            raise self._error(f"entry {self._seq} does not match its hash")
+            raise self._error(f"message {self._seq} does not match its hash")
         draft.check()
         self._page.append((draft, self._our_hash))
         self._page_bytes += len(draft.body)
@@ -471,12 +471,12 @@ class _ExportReader:
         pinned = self._about is not None and self._seq in self._about.pinned
         draft = EntryDraft(decode(body), body, fields["tokens"], fields["tokenizer"], pinned)
         if encode(draft.message) != body:
-            raise self._error(f"entry {self._seq} is not in canonical form")
+            raise self._error(f"message {self._seq} is not in canonical form")
         return draft
 
     def _erased(self, fields: dict[str, Any]) -> EntryDraft:
         if not _HASH.fullmatch(fields["hash"]):
-            raise self._error(f"entry {self._seq} has no valid hash")
+            raise self._error(f"message {self._seq} has no valid hash")
         body = tombstone(parse_time(fields["erased_at"]))
         about = fields["tokens"], fields["tokenizer"]
         return EntryDraft(ERASED, body, *about, hash=fields["hash"])
@@ -486,7 +486,7 @@ class _ExportReader:
         self._assigned = fields["assigned"]
         seqs = [topic.id, *fields["members"], self._assigned - 1]
         if any(type(seq) is not int or not 0 <= seq < self._seq for seq in seqs):
-            raise self._error(f"topic {topic.id!r} has entries that are not in the file")
+            raise self._error(f"topic {topic.id!r} has messages that are not in the file")
         self._topics.append(topic)
         self._members |= dict.fromkeys(fields["members"], topic.id)
 

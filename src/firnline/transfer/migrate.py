@@ -158,7 +158,7 @@ class _ConversationCopy:
             raise erased_error(self._key)
         if ours != theirs:
             raise ConflictError(
-                f"{self._key.conversation}: the entries in the target differ from the source; "
+                f"{self._key.conversation}: the messages in the target differ from the source; "
                 "erase the conversation there, or move into another store",
                 seq=common - 1,
             )

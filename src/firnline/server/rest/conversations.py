@@ -166,7 +166,7 @@ async def make_checkpoint(memory: Reading, conversation: Conversation) -> Respon
 
 @routes.post(f"{CONVERSATION}/proof", response_model=schemas.Proof, responses=problems(404, 415))
 async def prove(memory: Reading, conversation: Conversation, body: ProofRequest) -> Response:
-    """A proof for strangers: that an entry is in the log, or that the log only grew."""
+    """A proof for strangers: that a message is in the log, or that the log only grew."""
     if body.since is not None:
         return json_response({"proof": await memory.prove_growth(conversation, body.since)})
     await require_head(memory, conversation)
@@ -205,7 +205,7 @@ async def restore_conversation(memory: Writing, conversation: Conversation) -> R
 async def branch_conversation(
     memory: Writing, conversation: Conversation, body: BranchRequest
 ) -> Response:
-    """Create a conversation that starts with the entries up to `seq`.
+    """Create a conversation that starts with the messages up to `seq`.
 
     It is an independent copy: changes to one, even erasing it, do not affect the other.
     """
@@ -223,7 +223,7 @@ async def branch_conversation(
 
 @routes.get(f"{CONVERSATION}/pins", response_model=schemas.EntryPage, responses=FOUND_OR_MISSING)
 async def list_pins(request: Request, memory: Reading, conversation: Conversation) -> Response:
-    """The entries that are in every context."""
+    """The messages that are in every context."""
     await require_head(memory, conversation)
     found = await memory.pinned(conversation)
     return etag_response(request, responses.page(responses.entries(found), None))
@@ -231,7 +231,7 @@ async def list_pins(request: Request, memory: Reading, conversation: Conversatio
 
 @routes.put(f"{CONVERSATION}/pins/{{seq}}", response_model=schemas.Pinned, responses=MISSING)
 async def pin_message(memory: Writing, conversation: Conversation, seq: AtSeq) -> Response:
-    """Include this entry in every context from now on, word for word."""
+    """Include this message in every context from now on, word for word."""
     await _require_entry(memory, conversation, seq)
     await memory.pin(conversation, seq)
     return json_response({"conversation": conversation, "seq": seq, "pinned": True})
@@ -239,7 +239,7 @@ async def pin_message(memory: Writing, conversation: Conversation, seq: AtSeq) -
 
 @routes.delete(f"{CONVERSATION}/pins/{{seq}}", response_model=schemas.Pinned, responses=MISSING)
 async def unpin_message(memory: Writing, conversation: Conversation, seq: AtSeq) -> Response:
-    """Unpin the entry."""
+    """Unpin the message."""
     await _require_entry(memory, conversation, seq)
     await memory.unpin(conversation, seq)
     return json_response({"conversation": conversation, "seq": seq, "pinned": False})
@@ -248,4 +248,4 @@ async def unpin_message(memory: Writing, conversation: Conversation, seq: AtSeq)
 async def _require_entry(memory: Memory, conversation: str, seq: int) -> None:
     head = await require_head(memory, conversation)
     if seq > head.seq:
-        raise NotFound(f"there is no entry {seq}")
+        raise NotFound(f"there is no message {seq}")

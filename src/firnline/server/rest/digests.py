@@ -1,4 +1,4 @@
-"""Digests: their versions and contents, and how they are created, changed and undone."""
+"""Digests: their contents, and how they are created, changed and undone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from firnline.store.rows import SEQ_MAX
 
 routes = router("digests", CONVERSATION)
 
-AtVersion = Annotated[requests.Version, Path(description="The digest's version.")]
+AtVersion = Annotated[requests.Version, Path(description="The digest's number.")]
 
 
 @routes.get("/digests", response_model=schemas.DigestPage, responses=FOUND_OR_MISSING)
@@ -33,7 +33,7 @@ async def list_digests(
     limit: requests.Limit = 100,
     cursor: requests.Cursor = None,
 ) -> Response:
-    """All versions in order, including failed and undone ones."""
+    """All digests in order, including failed and undone ones."""
     await require_head(memory, conversation)
     first = min(max(read_cursor(cursor, int) or 1, 1), SEQ_MAX)
     versions = list(range(first, first + limit + 1))  # versions have no gaps
@@ -59,7 +59,7 @@ async def list_digests_in_force(
 async def get_digest(
     request: Request, memory: Reading, conversation: Conversation, version: AtVersion
 ) -> Response:
-    """One version with its important data, evidence and receipt."""
+    """One digest with its important data, evidence and receipt."""
     found = await _require_digest(memory, conversation, version)
     return etag_response(request, (await _to_json(memory, conversation, [found]))[0])
 
@@ -75,7 +75,7 @@ async def expand_digest(
     limit: requests.Limit = 100,
     cursor: requests.Cursor = None,
 ) -> Response:
-    """The entries that a digest covers, word for word."""
+    """The messages that a digest covers, word for word."""
     found = await _require_digest(memory, conversation, version)
     seqs: Sequence[int] = range(found.first_seq, found.last_seq + 1)
     if found.topic is not None:
@@ -92,9 +92,9 @@ async def compare_digests(
     memory: Reading,
     conversation: Conversation,
     version: AtVersion,
-    before: Annotated[requests.Version, Query(description="The version to compare it with.")],
+    before: Annotated[requests.Version, Query(description="The digest to compare it with.")],
 ) -> Response:
-    """Compare this version with the version `before`: text by line, data by item."""
+    """Compare this digest with the digest `before`: text by line, data by item."""
     for one in (before, version):
         await _require_digest(memory, conversation, one)
     difference = await memory.diff(conversation, before, version)
@@ -192,7 +192,7 @@ async def rebuild_digests(
 async def remember(
     memory: Writing, conversation: Conversation, body: requests.RememberRequest
 ) -> Response:
-    """Add important data from the application; creates a new version that can be undone."""
+    """Add important data from the application; creates a new digest that can be undone."""
     await require_head(memory, conversation)
     made = await memory.remember(conversation, body.important_data, summary=body.summary)
     return json_response((await _to_json(memory, conversation, [made]))[0])
@@ -202,7 +202,7 @@ async def remember(
 async def revert(
     memory: Writing, conversation: Conversation, body: requests.RevertRequest
 ) -> Response:
-    """Revert what an entry replaced in the important data: the old value is valid again."""
+    """Revert what a message replaced in the important data: the old value is valid again."""
     await require_head(memory, conversation)
     made = await memory.revert(conversation, body.seq)
     return json_response((await _to_json(memory, conversation, [made]))[0])

@@ -38,7 +38,7 @@ from firnline.server.rest.requests import (
 
 routes = router("messages", CONVERSATION)
 
-AtSeq = Annotated[Seq, Path(description="The entry's sequence number.")]
+AtSeq = Annotated[Seq, Path(description="The message's sequence number.")]
 
 
 @routes.get("/messages", response_model=schemas.EntryPage, responses=FOUND_OR_MISSING)
@@ -46,8 +46,8 @@ async def list_messages(  # noqa: PLR0913, PLR0917 - each is a parameter of the 
     request: Request,
     memory: Reading,
     conversation: Conversation,
-    first_seq: Annotated[Seq, Query(description="First entry to return.")] = 0,
-    last_seq: Annotated[Seq | None, Query(description="Last entry to return.")] = None,
+    first_seq: Annotated[Seq, Query(description="First message to return.")] = 0,
+    last_seq: Annotated[Seq | None, Query(description="Last message to return.")] = None,
     order: Annotated[Literal["asc", "desc"], Query(description="desc: newest first.")] = "asc",
     limit: Limit = 100,
     cursor: Cursor = None,
@@ -67,11 +67,11 @@ async def list_messages(  # noqa: PLR0913, PLR0917 - each is a parameter of the 
 async def get_message(
     request: Request, memory: Reading, conversation: Conversation, seq: AtSeq
 ) -> Response:
-    """Get one entry."""
+    """Get one message."""
     await require_head(memory, conversation)
     found = await memory.read(conversation, first_seq=seq, last_seq=seq)
     if not found:
-        raise NotFound(f"there is no entry {seq}")
+        raise NotFound(f"there is no message {seq}")
     return etag_response(request, encode_entry(found[0]))
 
 

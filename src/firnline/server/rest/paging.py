@@ -14,7 +14,7 @@ from firnline.server.bodies import read_cursor
 from firnline.server.rest import responses
 
 ENTRIES_READ: Final = 25
-"""Entries read at once: each may have many megabytes."""
+"""Messages read at once: each may have many megabytes."""
 
 
 async def heads(memory: Memory, project: str | None = None) -> AsyncIterator[Head]:
@@ -29,9 +29,9 @@ async def heads(memory: Memory, project: str | None = None) -> AsyncIterator[Hea
 async def entries(
     memory: Memory, conversation: str, seqs: Sequence[int], cursor: str | None, limit: int
 ) -> dict[str, Any]:
-    """A page of the entries `seqs`, in ascending or descending order.
+    """A page of the messages `seqs`, in ascending or descending order.
 
-    The cursor is the next sequence number, so entries that are added meanwhile change nothing. A
+    The cursor is the next sequence number, so messages that are added meanwhile change nothing. A
     page ends early if its messages are large.
     """
     start = _start(seqs, read_cursor(cursor, int))

@@ -61,7 +61,7 @@ async def get_turn(
     await require_head(memory, conversation)
     record = await prompts.read(memory, conversation, seq)
     if record is None:
-        raise NotFound(f"no prompt is recorded for entry {seq}")
+        raise NotFound(f"no prompt is recorded for message {seq}")
     earlier = await prompts.list_records(memory, conversation, before=seq, limit=1)
     body = {
         **_turn_json(record, await _read_questions(memory, conversation, [record])),

@@ -37,9 +37,9 @@ Time = Annotated[
     WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-03-04T10:15:00Z"]}),
 ]
 Seq = Annotated[int, Field(ge=0, le=SEQ_MAX, examples=[0])]
-"""The sequence number of an entry, or of the entry that opened a topic."""
+"""The sequence number of a message, or of the message that opened a topic."""
 Version = Annotated[int, Field(ge=1, le=SEQ_MAX, examples=[1])]
-"""The version of a digest."""
+"""The number of a digest."""
 Tokens = Annotated[int, Field(ge=1, le=TOKENS_MAX, examples=[8_000])]
 Count = Annotated[int, Field(ge=1, le=limits.PAGE_MAX, examples=[20])]
 Name = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARS_MAX)]
@@ -164,7 +164,7 @@ class BudgetRequest(RequestBody):
         0, description="Tokens reserved for the answer."
     )
     recall_tokens: Annotated[int, Field(ge=0, le=TOKENS_MAX)] | None = Field(
-        None, description="Tokens for recalled entries; default: chosen automatically."
+        None, description="Tokens for recalled messages; default: chosen automatically."
     )
     model: Name | None = Field(None, description="Model whose tokenizer counts.")
 
@@ -183,7 +183,7 @@ class ContextRequest(RequestBody):
     )
 
     budget: BudgetLike | None = Field(None, description=_BUDGET, examples=[8_000, "gpt-4o"])
-    question: QueryText | None = Field(None, description="Old entries that match it are recalled.")
+    question: QueryText | None = Field(None, description="Old messages that match it are recalled.")
     system: str | None = Field(None, description="The application's system prompt.")
     tools: list[dict[str, Any]] = Field(
         default=[],
@@ -219,7 +219,7 @@ class TurnRequest(RequestBody):
     budget: BudgetLike | None = Field(None, description=_BUDGET)
     system: str | None = Field(None, description="The application's system prompt.")
     task: str | None = Field(None, description="The current task; default: the project's.")
-    recall: bool = Field(True, description="Whether to recall old entries that match.")
+    recall: bool = Field(True, description="Whether to recall old messages that match.")
     recall_tools: bool = Field(
         False, description="Whether the model gets tools to search this conversation."
     )
@@ -298,11 +298,11 @@ class VerifyRequest(RequestBody):
 
 
 class ProofRequest(RequestBody):
-    """What to prove: an entry, or growth since a checkpoint."""
+    """What to prove: a message, or growth since a checkpoint."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"seq": 0}]})
 
-    seq: Seq | None = Field(None, description="The entry to prove.")
+    seq: Seq | None = Field(None, description="The message to prove.")
     since: str | None = Field(
         None, max_length=10_000, description="An older checkpoint; the log only grew since."
     )
@@ -319,7 +319,7 @@ class ArchiveRequest(RequestBody):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"keep": 1_000}]})
 
-    keep: Seq = Field(1_000, description="Number of newest entries that are not compressed.")
+    keep: Seq = Field(1_000, description="Number of newest messages that are not compressed.")
 
 
 class BranchRequest(RequestBody):
@@ -328,7 +328,7 @@ class BranchRequest(RequestBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "plan-b", "seq": 0}]})
 
     name: Name = Field(description="The new conversation's name.")
-    seq: Seq = Field(description="Last entry that both conversations share.")
+    seq: Seq = Field(description="Last message that both conversations share.")
 
 
 # -- recall -----------------------------------------------------------------------------------
@@ -341,10 +341,10 @@ class SearchQuery(BaseModel):
         description="Words or a question, in any language.", examples=["Lisbon"]
     )
     limit: Count | None = Field(
-        None, description="Maximum number of entries; default: 10, or no limit if `tokens` is set."
+        None, description="Maximum number of messages; default: 10, or no limit if `tokens` is set."
     )
     tokens: Tokens | None = Field(
-        None, description="Return as many entries as fit into this many tokens."
+        None, description="Return as many messages as fit into this many tokens."
     )
     roles: list[Role] = Field(
         default=[], max_length=len(ROLES), description="Only messages with these roles."
@@ -415,7 +415,7 @@ class TagsRequest(RequestBody):
 
 
 class FeedbackRequest(RequestBody):
-    """A vote on whether an entry was useful."""
+    """A vote on whether a message was useful."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"seq": 0, "vote": 1}]})
 
@@ -466,7 +466,7 @@ class RevertRequest(RequestBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"seq": 3}]})
 
     seq: Annotated[int, Field(ge=-1, le=SEQ_MAX)] = Field(
-        description="The entry that replaced a value; -1: the application."
+        description="The message that replaced a value; -1: the application."
     )
 
 

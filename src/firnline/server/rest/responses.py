@@ -67,12 +67,12 @@ def project(one: Project) -> dict[str, Any]:
 
 
 def digest(one: Digest, in_force: Iterable[int]) -> dict[str, Any]:
-    """A digest; `in_force` are the versions in force."""
+    """A digest; `in_force` are the numbers of those in force."""
     return fill(schemas.Digest, one, in_force=one.version in set(in_force))
 
 
 def hit(one: Hit) -> dict[str, Any]:
-    """An entry that was found."""
+    """A message that was found."""
     return fill(schemas.Hit, one, explanation=explain(one), entry=encode_entry(one.entry))
 
 
@@ -124,7 +124,7 @@ def turn(one: Turn, model: str) -> dict[str, Any]:
 
 
 def entries(found: Iterable[Entry]) -> list[dict[str, Any]]:
-    """Entries in their order."""
+    """Messages in their order."""
     return [encode_entry(entry) for entry in found]
 
 

@@ -151,9 +151,9 @@ DatedPage: Final = _page_of(
 )
 Appended: Final = _model(
     "Appended",
-    "The entries that an append stored.",
+    "The messages that an append stored.",
     data=tuple[log.Entry, ...],
-    seq=Annotated[int, Doc("Sequence number of the last entry.")],
+    seq=Annotated[int, Doc("Sequence number of the last message.")],
     replayed=Annotated[bool, Doc("Whether an earlier request had stored them.")],
 )
 Head: Final = model_of(
@@ -161,7 +161,7 @@ Head: Final = model_of(
     doc="The current end of a conversation.",
     omit={"strategy"},
     conversation=Doc("", "support-4711"),
-    seq=Doc("Sequence number of the last entry; -1 if the conversation is empty."),
+    seq=Doc("Sequence number of the last message; -1 if the conversation is empty."),
     hash=HASH,
     entries=int,
     metadata=_OBJECT,
@@ -173,7 +173,7 @@ MemoryState: Final = model_of(
     State,
     "State",
     "The digests in force as one record.",
-    last_keep_window_index=Doc("The first entry after the summary."),
+    last_keep_window_index=Doc("The first message after the summary."),
 )
 Strategy: Final = model_of(values.StrategyInfo, "Strategy")
 Conversation: Final = model_of(values.Conversation, base=Head, omit={"head"})
@@ -202,7 +202,7 @@ Branches: Final = _model(
     "Branches", "The conversations that hold copies of a conversation's messages.", data=list[str]
 )
 Pinned: Final = _model(
-    "Pinned", "Whether an entry is in every context.", conversation=str, seq=int, pinned=bool
+    "Pinned", "Whether a message is in every context.", conversation=str, seq=int, pinned=bool
 )
 Project: Final = model_of(
     log.Project,
@@ -241,7 +241,7 @@ ErasedPerson: Final = model_of(person.ErasedPerson)
 
 Hit: Final = model_of(
     log.Hit,
-    doc="An entry that was found, and why.",
+    doc="A message that was found, and why.",
     parts=Doc("The parts of the score."),
     chance=Doc("The probability that the message is evidence for the question."),
     also_in=Doc("Other conversations with this message at this number: branches."),
@@ -250,13 +250,13 @@ Hit: Final = model_of(
 )
 Hits: Final = _page_of(
     "Hits",
-    "The entries that were found, best first.",
+    "The messages that were found, best first.",
     Hit,
     BaseModel,
     earned=Annotated[int, Doc("How many of the first are likely enough to be evidence.")],
     degraded=Annotated[
         list[str],
-        Doc("Why entries may be missing: their vectors are not created yet. Usually empty."),
+        Doc("Why messages may be missing: their vectors are not created yet. Usually empty."),
     ],
 )
 model_of(Budget, doc="The budget of a context.")
@@ -284,18 +284,18 @@ TopicMatch: Final = _model(
 
 Digest: Final = model_of(
     log.Digest,
-    doc="A summary and important data for a span of entries.",
+    doc="A summary and important data for a span of messages.",
     data=_OBJECT,
     receipt=_OBJECT,
     in_force=bool,
 )
-DigestPage: Final = _page_of("DigestPage", "Part of the chain of versions.", Digest)
+DigestPage: Final = _page_of("DigestPage", "Part of the chain of digests.", Digest)
 Digests: Final = _list_of("Digests", "Some digests.", Digest)
 DigestCount: Final = model_of(values.DigestCount)
 DigestDifference: Final = model_of(
     Difference,
     "DigestDifference",
-    "The difference between two versions of a digest.",
+    "The difference between two digests.",
     text=Doc("A unified diff of the summaries."),
     added=list[dict[str, Any]],
     removed=list[dict[str, Any]],

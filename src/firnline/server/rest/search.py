@@ -1,4 +1,4 @@
-"""Search: old entries by words, meaning and date."""
+"""Search: old messages by words, meaning and date."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ async def _recent_tokens(memory: Memory, head: Head) -> int:
 
 @routes.get(f"{CONVERSATION}/lineage", response_model=schemas.Lineage, responses=FOUND_OR_MISSING)
 async def get_lineage(request: Request, memory: Reading, conversation: Conversation) -> Response:
-    """The version chain, stuck digests, coverage of the log, and durations."""
+    """The chain of digests, stuck ones, coverage of the log, and durations."""
     head = await require_head(memory, conversation)
     lineage = await memory.lineage(conversation)
     body = {

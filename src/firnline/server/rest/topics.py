@@ -111,7 +111,7 @@ async def tag_topic(
 async def give_feedback(
     memory: Writing, conversation: Conversation, body: requests.FeedbackRequest
 ) -> Response:
-    """Vote on whether an entry was useful; changes the importance of its topic."""
+    """Vote on whether a message was useful; changes the importance of its topic."""
     await require_head(memory, conversation)
     return json_response((await memory.feedback(conversation, body.seq, body.vote)).to_json())
 

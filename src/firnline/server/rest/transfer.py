@@ -77,7 +77,7 @@ async def export(
         Query(max_length=100, description="Conversations to export; default: all."),
     ] = None,
 ) -> Response:
-    """Stream conversations with their entries, digests and topics.
+    """Stream conversations with their messages, digests and topics.
 
     The manifest comes last, so a response that breaks off is recognized as incomplete.
     """
@@ -191,7 +191,7 @@ async def _check_names(memory: Memory, names: Sequence[str] | None) -> list[str]
 
 
 async def _count_entries(memory: Memory, names: Sequence[str] | None) -> int:
-    """The number of entries that an export will have."""
+    """The number of messages that an export will have."""
     if names is None:
         return sum([head.entries async for head in paging.heads(memory)])
     return sum([(await require_head(memory, name)).entries for name in names])

@@ -71,7 +71,7 @@ async def store(database: MongoDatabase, state: HeadState, packed: PackedSegment
         if now is None or now.life != state.life:
             raise ConflictError(f"{key.conversation} was erased or changed meanwhile")
         if any(s.first <= span.last and span.first <= s.last for s in now.segments):
-            raise ConflictError(f"{key.conversation}: another process has archived these entries")
+            raise ConflictError(f"{key.conversation}: another process has archived these messages")
         if await erased_in(database, now, span.first, span.last):
             raise ConflictError(f"{key.conversation}: some of it was erased meanwhile")
         put = put_segment(segment)

@@ -107,7 +107,7 @@ async def _rows(database: MongoDatabase, state: HeadState) -> AsyncIterator[Row]
             count += 1
             yield item["row"]
         if count != row["count"] and await _still_staged(database, state, row):
-            raise StoreCorrupt(f"{state.found.key.conversation}: staged entries are missing")
+            raise StoreCorrupt(f"{state.found.key.conversation}: staged messages are missing")
 
 
 async def _still_staged(database: MongoDatabase, state: HeadState, row: Row) -> bool:

@@ -115,7 +115,7 @@ def record_of(row: Mapping[str, Any]) -> Record:
             row["seq"], row["body"], row["tokens"], row["total"], row["hash"], row["tokenizer"]
         )
     except KeyError as error:
-        raise StoreCorrupt("an entry document is damaged", seq=row.get("seq")) from error
+        raise StoreCorrupt("a message document is damaged", seq=row.get("seq")) from error
 
 
 def state_of(key: Key, doc: Mapping[str, Any]) -> HeadState:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Key
+from firnline.log.text import plural
 from firnline.protocols import Finding
 from firnline.store.mongo import cards, schema, seals
 from firnline.store.mongo.connection import Doc, MongoDatabase
@@ -56,7 +57,7 @@ async def _content(database: MongoDatabase, *, thorough: bool) -> tuple[Finding,
     if thorough and not broken:
         stray = await _stray(database, lives)
         broken = f"documents of {stray:,} conversations that do not exist" if stray else ""
-    counts = f"{heads:,} conversations, {entries:,} entries"
+    counts = f"{plural(heads, 'conversation')}, {plural(entries, 'message')}"
     if broken:
         return Finding("content", "broken", f"{counts}; {broken}"), flushed
     return Finding("content", "ok", counts), flushed
@@ -87,7 +88,7 @@ async def _index(database: MongoDatabase, flushed: int) -> Finding:
     if indexed != flushed:
         detail = f"{indexed:,} of {flushed:,}; use --rebuild-index"
         return Finding("search index", "broken", detail)
-    return Finding("search index", "ok", f"{indexed:,} entries")
+    return Finding("search index", "ok", f"{plural(indexed, 'message')}")
 
 
 async def _cards(database: MongoDatabase, thorough: bool) -> Finding:

@@ -276,7 +276,7 @@ async def _stored(database: MongoDatabase, state: HeadState, seqs: set[int]) -> 
 async def _one(database: MongoDatabase, state: HeadState, seq: int) -> Record:
     found = (await _stored(database, state, {seq})).get(seq)
     if found is None:
-        raise StoreCorrupt(f"{state.found.key.conversation}: entry {seq} is missing", seq=seq)
+        raise StoreCorrupt(f"{state.found.key.conversation}: message {seq} is missing", seq=seq)
     return found
 
 
@@ -391,5 +391,5 @@ async def pinned(database: MongoDatabase, state: HeadState) -> list[Entry]:
     marked = sorted(set(state.doc.get("pins", ())))
     entries = await at(database, state, marked)
     if len(entries) != len(marked):
-        raise StoreCorrupt(f"{state.found.key.conversation}: a pinned entry is missing")
+        raise StoreCorrupt(f"{state.found.key.conversation}: a pinned message is missing")
     return entries

@@ -295,7 +295,9 @@ async def _to_matches(
         if state is None:
             continue
         if doc["seq"] >= state.found.next_seq:
-            raise StoreCorrupt(f"{doc['conversation']}: the index has an entry that does not exist")
+            raise StoreCorrupt(
+                f"{doc['conversation']}: the index has a message that does not exist"
+            )
         place = doc["conversation"], doc["seq"]
         best.setdefault(place, IndexMatch(*place, doc["score"]))
     return list(best.values()), list({doc["life"] for doc in docs} - set(known))

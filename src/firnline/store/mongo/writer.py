@@ -403,7 +403,7 @@ async def pin(database: MongoDatabase, key: Key, seq: int, *, pinned: bool) -> N
             return
     if await find(database, key) is None:
         raise unknown_conversation(key)
-    raise InputError(f"{key.conversation} has no entry {seq}")
+    raise InputError(f"{key.conversation} has no message {seq}")
 
 
 def _row(entry: Entry, draft: EntryDraft) -> Doc:

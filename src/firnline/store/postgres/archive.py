@@ -56,7 +56,7 @@ async def store(
         (*own, *span),
     )
     if gone != segment.last_seq - segment.first_seq + 1:
-        raise ConflictError(f"{key.conversation}: another process moved the entries; retry")
+        raise ConflictError(f"{key.conversation}: another process moved the messages; retry")
     _insert_segment(transaction, found, segment)
     _count(transaction, found, gone)
     return Archived(gone, 1, packed.plain_bytes, len(segment.body))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from firnline.log.text import plural
 from firnline.protocols import Finding
 from firnline.store.postgres import cards, migrate, seals
 from firnline.store.postgres.connection import SCHEMA, Row, Transaction
@@ -100,7 +101,7 @@ def _vectors(found: list[Row]) -> str:
 
 
 def _content(row: Row, stray: int) -> Finding:
-    names = "conversations", "live entries", "segments", "digests"
+    names = "conversations", "live messages", "segments", "digests"
     counts = ", ".join(f"{count:,} {name}" for count, name in zip(row, names, strict=True))
     if stray:
         return Finding("content", "broken", f"{counts}; rows of {stray:,} missing conversations")
@@ -112,7 +113,7 @@ def _index(row: Row) -> Finding:
     if (indexed, dated) != (entries, entries):
         detail = f"{indexed:,} by word and {dated:,} by date of {entries:,}; use --rebuild-index"
         return Finding("search index", "broken", detail)
-    return Finding("search index", "ok", f"{indexed:,} entries")
+    return Finding("search index", "ok", f"{plural(indexed, 'message')}")
 
 
 def _cards(count: int, damaged: list[str], *, thorough: bool) -> Finding:

@@ -362,7 +362,7 @@ async def hash_at(transaction: Transaction, key: Key, seq: int) -> str:
 async def _at(transaction: Transaction, key: Key, seq: int) -> Record:
     _, stored, _ = await page(transaction, key, seq, seq)
     if not stored:
-        raise StoreCorrupt(f"{key.conversation}: entry {seq} is missing", seq=seq)
+        raise StoreCorrupt(f"{key.conversation}: message {seq} is missing", seq=seq)
     return stored[0]
 
 
@@ -433,7 +433,7 @@ async def pin(transaction: Transaction, key: Key, seq: int, *, pinned: bool) -> 
     """Pin or unpin an entry; no effect if it already is."""
     found = await must_find(transaction, key, KEEP)
     if not 0 <= seq < found.next_seq:
-        raise InputError(f"{key.conversation} has no entry {seq}")
+        raise InputError(f"{key.conversation} has no message {seq}")
     mark = "INSERT INTO pin (tenant, conversation, seq) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
     unmark = "DELETE FROM pin WHERE tenant = %s AND conversation = %s AND seq = %s"
     transaction.later(mark if pinned else unmark, (key.tenant, found.id, seq))
@@ -446,5 +446,5 @@ async def pinned(transaction: Transaction, key: Key) -> list[Entry]:
     sealed = next((Seal(*row) for row in seals), None)
     check_seal(key.conversation, PINS, sealed, seal_of([(seq,) for seq in there]))
     if len(entries) != len(there):
-        raise StoreCorrupt(f"{key.conversation}: an entry is pinned but missing")
+        raise StoreCorrupt(f"{key.conversation}: a message is pinned but missing")
     return entries

@@ -48,7 +48,7 @@ def store(connection: apsw.Connection, found: log.SqliteRow, packed: PackedSegme
     connection.execute("DELETE FROM entry WHERE id BETWEEN ? AND ?", ids)
     entries = segment.last_seq - segment.first_seq + 1
     if connection.changes() != entries:
-        raise ConflictError(f"{found.key.conversation}: another caller has moved the entries")
+        raise ConflictError(f"{found.key.conversation}: another caller has moved the messages")
     _insert_segment(connection, found, segment)
     _count(connection, found, entries)
     return Archived(entries, 1, packed.plain_bytes, len(segment.body))

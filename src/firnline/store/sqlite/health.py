@@ -7,6 +7,7 @@ from pathlib import Path
 
 import apsw
 
+from firnline.log.text import plural
 from firnline.protocols import Finding
 from firnline.store.seals import seals_finding
 from firnline.store.sqlite import cards, checksums, erase, migrate, seals
@@ -17,7 +18,7 @@ _ROOM_MIN = 64 * 1024 * 1024
 _LOG_MAX = 256 * 1024 * 1024
 _CONTENT = {
     "conversation": "conversations",
-    "entry": "live entries",
+    "entry": "live messages",
     "segment": "segments",
     "digest": "digests",
 }
@@ -114,7 +115,7 @@ def _index(connection: apsw.Connection) -> Finding:
     if (indexed, dated) != (entries, entries):
         detail = f"{indexed:,} by word and {dated:,} by date of {entries:,}; use --rebuild-index"
         return Finding("search index", "broken", detail)
-    return Finding("search index", "ok", f"{indexed:,} entries, {waiting:,} waiting")
+    return Finding("search index", "ok", f"{plural(indexed, 'message')}, {waiting:,} waiting")
 
 
 def _cards(connection: apsw.Connection, *, thorough: bool) -> Finding:

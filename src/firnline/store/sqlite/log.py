@@ -269,7 +269,7 @@ def _live(
         for id_, body, tokens, total, hash_, tokenizer in stored:
             if id_ >> limits.SEQ_BITS != found.id:
                 name = found.key.conversation
-                raise StoreCorrupt(f"{name}: a row among its entries is misplaced")
+                raise StoreCorrupt(f"{name}: a row among its messages is misplaced")
             whole = (
                 all_of_type(bytes, body)
                 and all_of_type(int, tokens, total)
@@ -323,7 +323,7 @@ def _archived_at(connection: apsw.Connection, found: SqliteRow, seq: int) -> Rec
         for item in rows.unpack_segment(segment):
             if item.seq == seq:
                 return item
-    raise StoreCorrupt(f"{found.key.conversation}: entry {seq} is missing", seq=seq)
+    raise StoreCorrupt(f"{found.key.conversation}: message {seq} is missing", seq=seq)
 
 
 def newest(connection: apsw.Connection, found: SqliteRow, tokens_max: int) -> list[Entry]:
@@ -402,7 +402,7 @@ def _entry_key(connection: apsw.Connection, key: Key, seq: int) -> tuple[int, in
     if found is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
     if not 0 <= seq < found.next_seq:
-        raise InputError(f"{key.conversation} has no entry {seq}")
+        raise InputError(f"{key.conversation} has no message {seq}")
     return found.id, seq
 
 
@@ -415,5 +415,5 @@ def pinned(connection: apsw.Connection, found: SqliteRow) -> list[Entry]:
     check_part(connection, found, PINS, [(seq,) for seq in seqs])
     for seq in seqs:
         if type(seq) is not int or not 0 <= seq < found.next_seq:
-            raise StoreCorrupt(f"{found.key.conversation}: entry {seq} is pinned but missing")
+            raise StoreCorrupt(f"{found.key.conversation}: message {seq} is pinned but missing")
     return at(connection, found, seqs)

@@ -8,6 +8,7 @@ from typing import Final
 from firnline.log.entry import Digest, Entry, Head
 from firnline.log.message import Message, Part, format_time
 from firnline.log.regex import regex
+from firnline.log.text import plural
 
 _TICKS: Final = regex("`+")
 _SPECIAL: Final = regex(r"([\\`*_\[\]<>#|])")
@@ -16,10 +17,11 @@ _SPECIAL: Final = regex(r"([\\`*_\[\]<>#|])")
 def opening(head: Head, digests: Sequence[Digest]) -> str:
     """The title, the facts, and the text of the digests in force."""
     title = head.metadata.get("title")
+    size = f"{plural(head.entries, 'message')}, {plural(head.tokens, 'token')}"
     lines = [
         f"# {_escape(title if isinstance(title, str) and title.strip() else head.conversation)}",
         "",
-        f"{head.entries:,} messages, {head.tokens:,} tokens; the last hash is `{head.hash}`.",
+        f"{size}; the last hash is `{head.hash}`.",
         "",
     ]
     for digest in digests:

@@ -42,7 +42,7 @@ def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
             notes.reject("a memory without id or text", where)
             continue
         whose = "/".join(filter(None, (as_text(memory.get(name)) for name in _WHOSE)))
-        found.setdefault(whose or "nobody", []).append((where, memory))
+        found.setdefault(whose or "unknown", []).append((where, memory))
     yield from _by_owner(found, notes)
 
 

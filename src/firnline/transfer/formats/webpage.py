@@ -15,7 +15,7 @@ from typing import Final
 from firnline.digest import items
 from firnline.log.entry import Digest, Entry, Head, Topic
 from firnline.log.message import Part, encode_json, format_time
-from firnline.log.text import Json
+from firnline.log.text import Json, plural
 from firnline.transfer.formats.markdown import part_label
 
 _STYLE: Final = """
@@ -73,7 +73,8 @@ def opening(head: Head) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{shown}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f'<main class="all">\n<h1>{shown}</h1>\n<p class="facts">'
-        f"{escape(head.conversation)} · {head.entries:,} messages · {head.tokens:,} tokens · "
+        f"{escape(head.conversation)} · {plural(head.entries, 'message')} · "
+        f"{plural(head.tokens, 'token')} · "
         f"{since} to {until}<br><code>{escape(head.hash)}</code></p>\n"
     )
 
@@ -98,7 +99,7 @@ def render_message(entry: Entry) -> str:
     )
     return (
         f'<article class="message {message.role}" id="m{entry.seq}"><p class="label">'
-        f"{who} · #{entry.seq}{when} · {entry.tokens:,} tokens</p>"
+        f"{who} · #{entry.seq}{when} · {plural(entry.tokens, 'token')}</p>"
         f"{''.join(shown)}{''.join(calls)}</article>\n"
     )
 
@@ -115,8 +116,8 @@ def _part(part: Part) -> str:
 
 def digest_opening(digest: Digest) -> str:
     """A digest, up to its first message."""
-    below = digest.last_seq - digest.first_seq + 1
-    return f"{_card(digest, _span(digest))}<details><summary>{below:,} messages below</summary>\n"
+    below = plural(digest.last_seq - digest.first_seq + 1, "message")
+    return f"{_card(digest, _span(digest))}<details><summary>{below} below</summary>\n"
 
 
 def digest_closing() -> str:
@@ -134,7 +135,7 @@ def topics(found: Sequence[tuple[Topic, Digest | None]]) -> Iterator[str]:
     if found:
         yield "<h2>Topics</h2>\n"
     for topic, digest in found:
-        label = f"<b>{escape(topic.title)}</b> · {topic.entries:,} messages"
+        label = f"<b>{escape(topic.title)}</b> · {plural(topic.entries, 'message')}"
         if digest is None:
             yield f'<section class="digest"><p class="label">{label}</p></section>\n'
         else:
@@ -145,7 +146,7 @@ def _span(digest: Digest) -> str:
     made = f" · by {escape(digest.made_by)}" if digest.made_by else ""
     return (
         f"<b>Digest {digest.version}</b> · layer {digest.layer} · messages {digest.first_seq} to "
-        f"{digest.last_seq} · {digest.tokens:,} tokens{made}"
+        f"{digest.last_seq} · {plural(digest.tokens, 'token')}{made}"
     )
 
 

@@ -140,7 +140,7 @@ const branchName = (name) => {
 /** Branches made here, which a list that was loaded earlier does not have. */
 export const made = new Set();
 
-/** Go on from before the entry `seq`, in a conversation of its own; what is said there comes next. */
+/** Go on from before the message `seq`, in a conversation of its own; what is said there comes next. */
 async function branchBefore(name, head, seq, text) {
   const branch = branchName(name);
   if (seq > 0) {
@@ -192,7 +192,7 @@ const fate = (stored) => ({
   null: 'It is unknown whether your message was stored. It is below; if you send it again unchanged, it is stored once.',
 }[stored]);
 
-/** What is being said and answered: `{ question, text, error, stored, last }`; `last` is the entry it has become. */
+/** What is being said and answered: `{ question, text, error, stored, last }`; `last` is the message it has become. */
 function useAnswer(name, count, setCount, changed) {
   const [answer, setAnswer] = useState(null);
   const going = useRef(null);

@@ -63,7 +63,7 @@ function useLives(head) {
   return before.current.lives;
 }
 
-/** An address may ask for an entry that is not there, or not any more: say so, rather than show the end without a word. */
+/** An address may ask for a message that is not there, or not any more: say so, rather than show the end without a word. */
 function useEnd(asked, head) {
   const entries = head === undefined ? undefined : head?.entries ?? 0;
   useEffect(() => {
@@ -88,7 +88,7 @@ const Ahead = () => html`<div class="ahead"><h3>Write a message, and see here wh
 export function Conversation({ name, tab, params, list }) {
   const asked = params.get('seq');
   const listed = isKnown(name, list);
-  const known = listed === false ? asked !== null : listed; // a link to an entry says that it exists: ask the server, because the list may be old
+  const known = listed === false ? asked !== null : listed; // a link to a message says that it exists: ask the server, because the list may be old
   const last = useRef();
   const about = useLoaded(async (signal) => {
     if (known === undefined) return new Promise(() => {}); // until the list is there
@@ -102,7 +102,7 @@ export function Conversation({ name, tab, params, list }) {
   }, [name, known]);
   const lives = useLives(about.value);
   useEffect(() => { if (listed === false) list.again(); }, []); // others may have begun it since
-  const [seen, setSeen] = useState(asked === null ? null : { seq: Number(asked), at: tick() }); // the entry that is pointed at
+  const [seen, setSeen] = useState(asked === null ? null : { seq: Number(asked), at: tick() }); // the message that is pointed at
   const [wide, setWide] = useState(tab !== '' && asked === null); // on narrow screens: the panel instead of the chat
   const changed = useCallback(() => { about.again(); list.again(); }, []);
   useEffect(() => { if (asked !== null) setSeen({ seq: Number(asked), at: tick() }); }, [asked]);

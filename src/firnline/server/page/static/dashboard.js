@@ -147,7 +147,7 @@ function Verify({ list }) {
     ${state?.of > 0 && html`<progress max=${state.of} value=${state.done} aria-label="Conversations verified" />`}
     ${state?.problems && html`<p role="status" class=${state.problems.length ? 'trouble' : 'meta'}>${state.problems.length
     ? `${plural(state.problems.length, 'problem')}: ${state.problems.slice(0, 5).join('; ')}`
-    : `Every hash of ${plural(state.entries, 'entry', 'entries')} in ${plural(state.conversations, 'conversation')} was computed again: nothing has changed.`}</p>`}
+    : `Every hash of ${plural(state.entries, 'message')} in ${plural(state.conversations, 'conversation')} was computed again: nothing has changed.`}</p>`}
   </div>`;
 }
 

@@ -1,4 +1,4 @@
-// Digests: every version ever made, what it kept and lost, where its sentences come from, and how to
+// Digests: every digest ever made, what it kept and lost, where its sentences come from, and how to
 // take it back.
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
@@ -9,7 +9,7 @@ import { sources } from './sources.js';
 
 const POLL = 2500; // milliseconds between two looks while something is in the making
 const PAGE = 50;
-const LOOKED_AT = 2000; // entries that sentences are compared with
+const LOOKED_AT = 2000; // messages that sentences are compared with
 
 const STATES = {
   force: ['in force', 'good'], completed: ['replaced', ''], undone: ['undone', ''], failed: ['failed', 'bad'], processing: ['in progress', 'warm'],
@@ -19,7 +19,7 @@ const before = (digest) => digest.receipt?.covers?.tokens;
 
 // -- the chain --------------------------------------------------------------------------------
 
-function Version({ digest, entries, chosen, choose }) {
+function Row({ digest, entries, chosen, choose }) {
   const [word, kind] = stateOf(digest);
   const left = digest.last_seq < 0 ? 0 : (digest.first_seq / entries) * 100;
   const wide = digest.last_seq < 0 ? 0 : ((digest.last_seq - digest.first_seq + 1) / entries) * 100;
@@ -27,7 +27,7 @@ function Version({ digest, entries, chosen, choose }) {
   const about = [span(digest.first_seq, digest.last_seq), digest.topic === null ? `layer ${digest.layer}` : `topic ${digest.topic}`, size, digest.made_by ? `by ${digest.made_by}` : '',
     digest.milliseconds ? milliseconds(digest.milliseconds) : '', ago(digest.created_at)];
   return html`<li class=${`version ${kind}`}><button type="button" aria-current=${chosen ? 'true' : null} onClick=${() => choose(digest.version)}>
-    <span class="row"><b>Version ${digest.version}</b> <span class=${`badge ${kind}`}>${word}</span></span>
+    <span class="row"><b>Digest ${digest.version}</b> <span class=${`badge ${kind}`}>${word}</span></span>
     <span class="reach" aria-hidden="true"><i style=${{ left: `${left}%`, width: `${Math.max(wide, 0.8)}%` }} /></span>
     <span class="meta">${about.filter(Boolean).join(' · ')}</span></button></li>`;
 }
@@ -36,7 +36,7 @@ function Figures({ lineage, digests }) {
   const force = digests.filter((digest) => digest.in_force).length;
   const covered = lineage.window.entries - lineage.window.open_entries;
   return html`<dl class="figures">
-    <div><dt>versions</dt><dd>${number(digests.length)}</dd></div>
+    <div><dt>digests</dt><dd>${number(digests.length)}</dd></div>
     <div><dt>in force</dt><dd>${number(force)}</dd></div>
     <div><dt>messages covered</dt><dd>${number(covered)} <small>of ${number(lineage.window.entries)}</small></dd></div>
     <div><dt>mean time</dt><dd>${milliseconds(lineage.mean_milliseconds)}</dd></div>
@@ -54,14 +54,14 @@ function Stuck({ lineage, digests, retry }) {
   const rebuilt = newest && !lineage.pending && digests.some((d) => d.in_force && d.first_seq === newest.first_seq && d.last_seq === newest.last_seq);
   const left = rebuilt ? 'The previous digests stay in force.' : lineage.pending ? 'The digest stays pending.' : '';
   return html`<div class="trouble stuck" role="alert">
-    ${hanging.map((d) => html`<p key=${d.version}><b>Version ${d.version} has been in progress since ${when(d.created_at)}.</b> Its worker may have stopped; a retry takes over.</p>`)}
-    ${newest && html`<p><b>Version ${newest.version} failed${failed.length > 1 ? `, and ${plural(failed.length - 1, 'attempt')} before it` : ''}.</b>${' '}
+    ${hanging.map((d) => html`<p key=${d.version}><b>Digest ${d.version} has been in progress since ${when(d.created_at)}.</b> Its worker may have stopped; a retry takes over.</p>`)}
+    ${newest && html`<p><b>Digest ${newest.version} failed${failed.length > 1 ? `, and ${plural(failed.length - 1, 'attempt')} before it` : ''}.</b>${' '}
       All messages are unchanged. ${left}</p><pre tabindex="0">${newest.error || 'no reason was recorded'}</pre>`}
     <${Act} class="strong" needs="write" run=${() => retry(rebuilt)} done=${(made) => `${plural(made.digests, 'digest')} created.`}>Try again<//>
   </div>`;
 }
 
-// -- one version ------------------------------------------------------------------------------
+// -- one digest -------------------------------------------------------------------------------
 
 const KINDS = { names: 'Names', numbers: 'Numbers', dates: 'Dates', urls: 'Addresses', decisions: 'Decisions', preferences: 'Preferences', questions: 'Open questions' };
 
@@ -74,7 +74,7 @@ function Lost({ things, total, show }) {
 function Receipt({ receipt, show }) {
   const rows = Object.entries(receipt?.kinds || {}).filter(([, tally]) => tally.total);
   const residue = receipt?.residue || [];
-  if (!receipt?.covers && !rows.length) return html`<p class="meta">This version has no receipt: the application wrote its summary.</p>`;
+  if (!receipt?.covers && !rows.length) return html`<p class="meta">This digest has no receipt: the application wrote its summary.</p>`;
   const total = rows.reduce((n, [, tally]) => n + tally.total, 0);
   const kept = rows.reduce((n, [, tally]) => n + tally.kept, 0);
   return html`<div class="stack tight">
@@ -98,7 +98,7 @@ function Sources({ name, digest, show }) {
     return { entries, rows: sources(digest.text, entries.map((entry) => ({ seq: entry.seq, name: entry.message.name, text: textOf(entry.message) }))) };
   }, [open, name, digest.version]);
   return html`<details onToggle=${(e) => set(e.currentTarget.open)}><summary>Where each sentence comes from</summary>
-    ${open && html`<${Loaded} of=${found} what="the entries">${(value) => value && html`
+    ${open && html`<${Loaded} of=${found} what="the messages">${(value) => value && html`
       <p class="meta">Found by shared words, rare words counting more, in the ${plural(value.entries.length, 'message')} it covers. Likely, not proved.</p>
       <ol class="sentences">${value.rows.map((row, n) => html`<li key=${n}><span dir="auto">${row.sentence}</span>
         <span class="from">${row.from.length ? row.from.map((one) => html`<span key=${one.seq}><${Ref} seq=${one.seq} show=${show} /> <span class="meta">${Math.round(one.share * 100)} % of its words</span></span>`)
@@ -133,8 +133,8 @@ function Compared({ name, digest, digests }) {
   const found = useLoaded((signal) => (other === null ? Promise.resolve(null)
     : get(at(name, `/digests/${digest.version}/diff`), { before: other }, signal)), [name, digest.version, other]);
   if (!others.length) return null;
-  return html`<details><summary>Compare with another version</summary>
-    <label>From version <select value=${other} onChange=${(e) => set(Number(e.target.value))}>
+  return html`<details><summary>Compare with another digest</summary>
+    <label>From digest <select value=${other} onChange=${(e) => set(Number(e.target.value))}>
       ${others.map((one) => html`<option key=${one.version} value=${one.version}>${one.version}, ${stateOf(one)[0]}, ${span(one.first_seq, one.last_seq)}</option>`)}</select></label>
     <${Loaded} of=${found} what="the difference">${(change) => change && html`<div class="stack tight changes">
       ${change.text ? html`<${Difference} text=${change.text} />` : html`<p class="meta">The text is the same.</p>`}
@@ -148,17 +148,17 @@ function Digest({ name, digest, digests, show, newest, ask }) {
   const saved = before(digest) ? 1 - digest.tokens / before(digest) : null;
   const items = digest.data?.items?.length || 0;
   return html`<article class="stack" aria-label=${`Digest ${digest.version}`}>
-    <header class="row apart"><h3>Version ${digest.version}</h3><span class=${`badge ${kind}`}>${word}</span></header>
+    <header class="row apart"><h3>Digest ${digest.version}</h3><span class=${`badge ${kind}`}>${word}</span></header>
     ${digest.status === 'failed' && html`<div class="trouble"><b>It failed:</b> ${digest.error || 'no reason was recorded'}</div>`}
     ${digest.text && html`<div class="card summary" tabindex="0" role="region" aria-label="The summary"><${Text} of=${digest.text} /></div>`}
     <${Facts} of=${[
-    ['Covers', digest.last_seq < digest.first_seq ? 'no entries' : html`<${Ref} seq=${digest.first_seq} show=${show} /> to <${Ref} seq=${digest.last_seq} show=${show} />`],
+    ['Covers', digest.last_seq < digest.first_seq ? 'no messages' : html`<${Ref} seq=${digest.first_seq} show=${show} /> to <${Ref} seq=${digest.last_seq} show=${show} />`],
     ['Size', before(digest) ? html`${number(before(digest))} → ${number(digest.tokens)} tokens${saved > 0 ? `, ${percent(saved)} less` : ''}` : digest.tokens ? `${number(digest.tokens)} tokens` : null],
     ['Created', html`${when(digest.created_at)}${digest.made_by && html`, by <bdi>${digest.made_by}</bdi>`}${digest.milliseconds ? `, in ${milliseconds(digest.milliseconds)}` : ''}`],
     ['Spent', digest.calls ? `${plural(digest.calls, 'call')}, ${number(digest.spent_tokens)} tokens` : null],
-    ['Layer', `${digest.layer}${digest.parts.length ? `, from ${digest.parts.map((v) => `version ${v}`).join(', ')}` : ', from messages'}`],
-    ['Base', digest.base ? `version ${digest.base}` : 'none (first version)'],
-    ['In force with', digest.beside.length ? digest.beside.map((v) => `version ${v}`).join(', ') : null],
+    ['Layer', `${digest.layer}${digest.parts.length ? `, from ${digest.parts.map((v) => `digest ${v}`).join(', ')}` : ', from messages'}`],
+    ['Base', digest.base ? `digest ${digest.base}` : 'none (the first digest)'],
+    ['In force with', digest.beside.length ? digest.beside.map((v) => `digest ${v}`).join(', ') : null],
     ['Topic', digest.topic === null ? null : `topic ${digest.topic}`],
     ['Strategy', digest.strategy],
     ['Holds', items ? `${plural(items, 'item')} of important data` : null]]} />
@@ -167,23 +167,23 @@ function Digest({ name, digest, digests, show, newest, ask }) {
       ${digest.text && html`<${Sources} key=${`s${digest.version}`} name=${name} digest=${digest} show=${show} />`}
       <${Expanded} key=${`e${digest.version}`} name=${name} digest=${digest} show=${show} />
       <${Compared} key=${`c${digest.version}`} name=${name} digest=${digest} digests=${digests} />`}
-    ${digest.version === newest && html`<div class="row"><${Press} class="quiet" onClick=${() => ask('undo')}>Undo this version …<//></div>`}
+    ${digest.version === newest && html`<div class="row"><${Press} class="quiet" onClick=${() => ask('undo')}>Undo this digest …<//></div>`}
   </article>`;
 }
 
 // -- all of it --------------------------------------------------------------------------------
 
 const QUESTIONS = {
-  undo: { title: 'Undo the newest digest?', button: 'Undo it', text: 'It is no longer in force, but kept; the versions before it are in force again. All messages stay.' },
-  rebuild: { title: 'Rebuild the digests?', button: 'Rebuild them', text: 'Each digest in force is created again from the messages, for example with a better model. The old versions are kept.' },
-  clear: { title: 'Undo every digest?', button: 'Undo all of them', danger: true, text: 'No digest is in force then. All versions and all messages are kept. New digests are created when the next context needs them.' },
+  undo: { title: 'Undo the newest digest?', button: 'Undo it', text: 'It is no longer in force, but kept; the digests before it are in force again. All messages stay.' },
+  rebuild: { title: 'Rebuild the digests?', button: 'Rebuild them', text: 'Each digest in force is created again from the messages, for example with a better model. The old digests are kept.' },
+  clear: { title: 'Undo every digest?', button: 'Undo all of them', danger: true, text: 'No digest is in force then. All digests and all messages are kept. New digests are created when the next context needs them.' },
 };
 
 function Ask({ what, name, newest, done, close }) {
   const about = QUESTIONS[what];
   const [offline, set] = useState(false);
   const yes = async () => {
-    if (what === 'undo') say(`Version ${(await post(at(name, '/digests/undo'), newest.topic === null ? {} : { topic: newest.topic })).version} is undone.`);
+    if (what === 'undo') say(`Digest ${(await post(at(name, '/digests/undo'), newest.topic === null ? {} : { topic: newest.topic })).version} is undone.`);
     if (what === 'clear') say(`${plural((await post(at(name, '/digests/clear'))).digests, 'digest')} undone.`);
     if (what === 'rebuild') say(`${plural((await post(at(name, '/digests/rebuild'), { only_offline: offline })).data.length, 'digest')} rebuilt.`);
     close();
@@ -218,9 +218,9 @@ function Chain({ name, head, lineage, digests, show, chosen, choose, done, ask }
       ${lineage.pending && html`<span class="badge warm">a digest is pending</span>`}
     </div>
     ${digests.length ? html`
-      <nav aria-label="Versions"><ol class="timeline">${[...digests].reverse().map((one) => html`<${Version} key=${one.version} digest=${one} entries=${Math.max(head.entries, 1)} chosen=${one === digest} choose=${choose} />`)}</ol></nav>
+      <nav aria-label="Digests"><ol class="timeline">${[...digests].reverse().map((one) => html`<${Row} key=${one.version} digest=${one} entries=${Math.max(head.entries, 1)} chosen=${one === digest} choose=${choose} />`)}</ol></nav>
       <${Digest} key=${digest.version} name=${name} digest=${digest} digests=${digests} show=${show} newest=${newest?.version} ask=${ask} />`
-    : html`<${Empty} title="No digest yet">A digest is a summary with a receipt, created when old messages no longer fit the window. It never replaces them, and every version can be viewed, compared and undone. Everything fits so far.<//>`}
+    : html`<${Empty} title="No digest yet">A digest is a summary with a receipt, created when old messages no longer fit the window. It never replaces them, and every digest can be viewed, compared and undone. Everything fits so far.<//>`}
   </div>`;
 }
 

@@ -22,7 +22,7 @@ export function spans(seqs) {
   return found;
 }
 
-const range = ([first, last]) => (first === last ? `entry ${number(first)}` : `entries ${number(first)}–${number(last)}`);
+const range = ([first, last]) => (first === last ? `message ${number(first)}` : `messages ${number(first)}–${number(last)}`);
 
 /** What is neither in the prompt nor under a digest: `[[first, last], …]`. */
 export function bare(count, covered) {
@@ -68,7 +68,7 @@ function Picture({ head, context, digests, show, tell }) {
     under: (d) => `${range([d.first_seq, d.last_seq])}: not in the prompt; covered by digest ${d.version}, ${number(d.tokens)} tokens${before(d) ? ` for ${number(before(d))}` : ''}`,
     hit: (seq) => {
       const hit = context.hits.find((one) => one.entry.seq === seq);
-      return `entry ${number(seq)}: recalled for this question${hit ? `, ${hit.explanation}; ${plural(hit.entry.tokens, 'token')}` : ''}`;
+      return `message ${number(seq)}: recalled for this question${hit ? `, ${hit.explanation}; ${plural(hit.entry.tokens, 'token')}` : ''}`;
     },
     ice: (d) => `${range([d.first_seq, d.last_seq])} are covered by digest ${d.version}${d.layer ? `, a digest of digests (layer ${d.layer})` : ''}: ${number(d.tokens)} tokens${before(d) ? ` for ${number(before(d))}` : ''}, created by ${d.made_by}`,
   };
@@ -145,7 +145,7 @@ export function Glacier({ name, head, show }) {
       <${BudgetBar} accounting=${context.accounting} />
       <p><b>${number(context.tokens)}</b> tokens are sent${share < 1 ? html`, <b>${percent(share)}</b> of the ${number(head.tokens)} in the log` : ` for the ${number(head.tokens)} in the log`}; strategy <code>${context.strategy}</code>.
         ${context.stability !== null && html` ${percent(context.stability)} of the last prompt is repeated at the start.`}</p>
-      <table class="sections"><thead><tr><th>section</th><th class="n">tokens</th><th>entries</th><th>why it is there</th></tr></thead>
+      <table class="sections"><thead><tr><th>section</th><th class="n">tokens</th><th>messages</th><th>why it is there</th></tr></thead>
         <tbody>${context.sections.map((s) => html`<tr key=${s.name}><td><i class=${`dot of-${s.name}`} /> ${titleOf(s.name)}</td><td class="n">${number(s.tokens)}</td>
           <td class="entries-of">${spans(s.seqs).map((span) => html`<button key=${span[0]} class="quiet small" onClick=${() => show(span[0])}>${span[0] === span[1] ? `#${span[0]}` : `#${span[0]}–${span[1]}`}</button>`)}</td>
           <td class="why">${reasonOf(s)}</td></tr>`)}</tbody></table>

@@ -1,7 +1,7 @@
 // Important data: what the conversation settled, each item with its evidence, and what it replaced.
 //
 // Nothing is ever removed from it. A named value is replaced by a newer one; an item of a list, which
-// has no name, is marked by a field of the application's that is named like it. Either is a version.
+// has no name, is marked by a field of the application's that is named like it. Either is a digest.
 
 import { useState } from 'preact/hooks';
 import { at, del, get, may, post, put } from './api.js';
@@ -104,7 +104,7 @@ function Add({ add }) {
     setValue('');
   };
   return html`<details class="add"><summary>Add an item</summary><form class="stack tight" onSubmit=${(e) => e.preventDefault()}>
-    <p class="meta">What you add needs no evidence. It becomes a separate version, so it can be undone.</p>
+    <p class="meta">What you add needs no evidence. It becomes a digest of its own, so it can be undone.</p>
     <label>Field <select value=${field} onChange=${(e) => setField(e.target.value)}>${FIELDS.map(([id, title]) => html`<option key=${id} value=${id}>${title}</option>`)}</select></label>
     ${named && html`<label>Name <input value=${name} onInput=${(e) => setName(e.target.value)} /></label>`}
     <label>Value <input value=${value} onInput=${(e) => setValue(e.target.value)} /></label>
@@ -118,8 +118,8 @@ function Question({ asked, name, newest, done, close }) {
   const { kind, item } = asked;
   const send = (path, body, told) => async () => { await post(at(name, path), body); say(told); close(); done(); };
   if (kind === 'undo') {
-    return html`<${Confirm} title=${`Undo version ${newest.version}?`} button="Undo it" onNo=${close} onYes=${send('/digests/undo', {}, `Version ${newest.version} is undone.`)}>
-      <p>Everything that this version changed is undone, and the versions before it are in force again. It is kept, and all messages stay.</p><//>`;
+    return html`<${Confirm} title=${`Undo digest ${newest.version}?`} button="Undo it" onNo=${close} onYes=${send('/digests/undo', {}, `Digest ${newest.version} is undone.`)}>
+      <p>Everything that this digest changed is undone, and the digests before it are in force again. It is kept, and all messages stay.</p><//>`;
   }
   if (kind === 'back') {
     return html`<${Confirm} title="Restore the old value?" button="Restore it" onNo=${close}
@@ -156,11 +156,11 @@ function Everything({ name, head, show, found, done }) {
     change: (item, value) => remember(replacing(item, value), `It is “${value}” now.`),
     retract: (item) => ask({ kind: 'retract', item }),
     restore: (item) => remember({ [OWN]: { [words(item.value)]: RESTORED } }, `“${words(item.value)}” is in force again.`),
-    // What the application replaced is said again; what an entry replaced is reverted with all it replaced.
+    // What the application replaced is said again; what a message replaced is reverted with all it replaced.
     back: (old) => (old.superseded_by === -1 ? remember({ [old.field]: { [old.name]: old.value } }, `“${words(old.value)}” is in force again.`).catch((error) => say(error.message, true)) : ask({ kind: 'back', item: old })),
   };
   return html`<div class="stack">
-    ${newest?.made_by === 'application' && newest.topic === null && html`<div class="card row apart last-change"><span>The last change is version ${newest.version}, changed by hand ${ago(newest.created_at)}.</span>
+    ${newest?.made_by === 'application' && newest.topic === null && html`<div class="card row apart last-change"><span>The last change is digest ${newest.version}, changed by hand ${ago(newest.created_at)}.</span>
       <${Press} onClick=${() => ask({ kind: 'undo' })}>Undo it …<//></div>`}
     ${FIELDS.map(([field, title, hint]) => {
     const own = rows.filter((row) => row.item.field === field);
@@ -179,6 +179,6 @@ function Everything({ name, head, show, found, done }) {
 export function Important({ name, head, show, changed }) {
   const found = useLoaded((signal) => load(name, head, signal), [name, head.hash, String(head.in_force)]);
   const done = () => { found.again(); changed(); };
-  return html`<div class="stack"><p class="meta">Important data, and the messages it came from. Every change here is a version, and can be undone.</p>
+  return html`<div class="stack"><p class="meta">Important data, and the messages it came from. Every change here is a digest, and can be undone.</p>
     <${Loaded} of=${found} what="the important data">${(value) => html`<${Everything} name=${name} head=${head} show=${show} found=${value} done=${done} />`}<//></div>`;
 }

@@ -38,7 +38,7 @@ function ForOthers({ name, head }) {
   return html`<h4>For others</h4>
     <p class="meta">A checkpoint that another person keeps shows whether the log was rewritten since. A proof shows that a message is in the log; it is checked without this server.</p>
     <div class="row"><${Act} run=${checkpoint} done="The checkpoint is saved. Give it to another person.">Save a checkpoint<//></div>
-    <${FormRow}><label class="inline">Entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => set(e.target.value)} /></label>
+    <${FormRow}><label class="inline">Message <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => set(e.target.value)} /></label>
       <${Act} type="submit" run=${prove} disabled=${!/^\d+$/.test(seq) || Number(seq) > head.seq} done="The proof is saved. Check it with: firnline check-proof FILE">Prove it<//><//>`;
 }
 
@@ -131,7 +131,7 @@ function Pins({ name, head, show, changed }) {
       <span class="value"><${Ref} seq=${entry.seq} show=${show} /> <bdi>${textOf(entry.message).slice(0, 200)}</bdi> <span class="meta">${number(entry.tokens)} tokens</span></span>
       <${Act} class="quiet small" needs="write" aria-label=${`Unpin #${entry.seq}`} run=${async () => { await del(at(name, `/pins/${entry.seq}`)); changed(); }} done=${`#${entry.seq} is no longer pinned.`}>Unpin<//></div></li>`)}</ul>`
     : html`<p>Nothing is pinned. Press “Pin” at a message in the chat, or enter its number:</p>`)}<//>
-    <${FormRow}><label class="inline">Entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => set(e.target.value)} /></label>
+    <${FormRow}><label class="inline">Message <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => set(e.target.value)} /></label>
       <${Act} type="submit" needs="write" run=${pin} disabled=${!/^\d+$/.test(seq)} done="Pinned.">Pin it<//><//>
   <//>`;
 }
@@ -140,13 +140,13 @@ function Archive({ name, head, changed }) {
   const [keep, set] = useState('1000');
   const archive = async () => { const done = await post(at(name, '/archive'), { keep: Number(keep) }); changed(); return done; };
   const restore = async () => { const done = await post(at(name, '/restore')); changed(); return done; };
-  const told = (done) => (done.entries ? `${plural(done.entries, 'entry', 'entries')} in ${plural(done.segments, 'segment')}: ${number(done.plain_bytes)} bytes are ${number(done.stored_bytes)} now.` : 'There was nothing to compress.');
+  const told = (done) => (done.entries ? `${plural(done.entries, 'message')} in ${plural(done.segments, 'segment')}: ${number(done.plain_bytes)} bytes are ${number(done.stored_bytes)} now.` : 'There was nothing to compress.');
   return html`<${Box} title="Archive" needs="write">
-    <p>${head.archived ? html`<b>${number(head.archived)}</b> of ${plural(head.entries, 'entry', 'entries')} are compressed, ${percent(head.archived / head.entries)}.` : 'Nothing is compressed.'}
+    <p>${head.archived ? html`<b>${number(head.archived)}</b> of ${plural(head.entries, 'message')} are compressed, ${percent(head.archived / head.entries)}.` : 'Nothing is compressed.'}
       <span class="meta"> You can read, search and verify them as before.</span></p>
     <div class="row"><label class="inline">Keep the newest <input type="number" min="0" value=${keep} onInput=${(e) => set(e.target.value)} /></label>
       <${Act} run=${archive} done=${told} disabled=${!/^\d+$/.test(keep)}>Archive the rest<//>
-      <${Act} run=${restore} done=${(done) => `${plural(done.entries, 'entry', 'entries')} restored.`} disabled=${!head.archived}>Restore all<//></div>
+      <${Act} run=${restore} done=${(done) => `${plural(done.entries, 'message')} restored.`} disabled=${!head.archived}>Restore all<//></div>
   <//>`;
 }
 
@@ -167,7 +167,7 @@ function Branches({ name, head, changed }) {
     return children.length ? html`<ul class="plain">${children.map((one) => html`<li key=${one.conversation}><a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a>
       <span class="meta"> ${originOf(one).at < 0 ? 'from the start' : `from #${originOf(one).at}`}, ${plural(one.entries, 'message')}</span></li>`)}</ul>` : html`<p class="meta">No branches yet. A branch is an independent copy of the beginning of a conversation.</p>`;
   }}<//>
-    <${FormRow}><label class="inline">Up to entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => setSeq(e.target.value)} /></label>
+    <${FormRow}><label class="inline">Up to message <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => setSeq(e.target.value)} /></label>
       <label class="inline wide">Name <input value=${chosen} onInput=${(e) => choose(e.target.value)} /></label>
       <${Act} type="submit" needs="write" run=${run} disabled=${!/^\d+$/.test(seq) || !chosen.trim() || head.seq < 0}>Branch<//><//>
   <//>`;
@@ -185,7 +185,7 @@ function certify(erased) {
 function Certificate({ erased, close }) {
   const dialog = useRef(null);
   const shown = (node) => { dialog.current = node; if (node && !node.open) node.showModal(); };
-  const rows = [['Conversation', html`<bdi>${erased.conversation}</bdi>`], ['Erased at', when(erased.erased_at)], ['Entries', number(erased.entries)], ['Tokens', number(erased.tokens)],
+  const rows = [['Conversation', html`<bdi>${erased.conversation}</bdi>`], ['Erased at', when(erased.erased_at)], ['Messages', number(erased.entries)], ['Tokens', number(erased.tokens)],
     ['Digests', number(erased.digests)], ['Segments', number(erased.segments)], ['Branches', erased.branches.join(', ') || 'none'], ['Copies survive in', erased.survives.join(', ') || 'none'], ['Last head', html`<code class="hash">${erased.head}</code>`]];
   return html`<dialog ref=${shown} onClose=${close} class="wide certificate" aria-label="Certificate of erasure">
     <h2>Certificate of erasure</h2>

@@ -13,9 +13,9 @@ export function textOf(message) {
   return [said, calls].filter(Boolean).join('\n');
 }
 
-/** An entry by its number; pressing it shows the entry in the chat. */
-export const Ref = ({ seq, show }) => html`<button type="button" class="ref" title=${`Show entry ${seq} in the chat`}
-  aria-label=${`Show entry ${seq} in the chat`} onClick=${() => show(seq)}>#${seq}</button>`;
+/** A message by its number; pressing it shows the entry in the chat. */
+export const Ref = ({ seq, show }) => html`<button type="button" class="ref" title=${`Show message ${seq} in the chat`}
+  aria-label=${`Show message ${seq} in the chat`} onClick=${() => show(seq)}>#${seq}</button>`;
 
 export const Refs = ({ seqs, show }) => html`<span class="refs">${seqs.map((seq) => html`<${Ref} key=${seq} seq=${seq} show=${show} />`)}</span>`;
 
@@ -85,7 +85,7 @@ export function useChosen(name, tab, key) {
 }
 
 export const milliseconds = (n) => (n < 1000 ? `${number(Math.round(n))} ms` : `${(n / 1000).toFixed(1)} s`);
-export const span = (first, last) => (last < first ? 'no entries' : first === last ? `#${first}` : `#${first}–${last}`);
+export const span = (first, last) => (last < first ? 'no messages' : first === last ? `#${first}` : `#${first}–${last}`);
 
 /** Hand a file to the reader. */
 export function save(name, data, type = 'application/json') {

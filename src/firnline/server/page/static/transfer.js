@@ -34,7 +34,7 @@ export function Export({ name, level }) {
   return html`<${Box} title="Export" level=${level}>
     <p class="meta">Messages, digests and topics as JSON Lines, with a manifest that proves that the file is complete.</p>
     <div class="row"><${Act} class="strong" run=${run}>${name ? 'Export this conversation' : 'Export everything'}<//>${open}</div>
-    ${job && html`<${Progress} job=${job} unit="entries" />`}
+    ${job && html`<${Progress} job=${job} unit="messages" />`}
     ${job?.result && html`<${Facts} of=${Object.entries(job.result).filter(([id, value]) => typeof value !== 'object' && id !== 'added').map(([id, value]) => [id.replaceAll('_', ' '), typeof value === 'number' ? number(value) : html`<code class="hash">${String(value)}</code>`])} />`}
   <//>`;
 }

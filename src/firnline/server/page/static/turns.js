@@ -70,7 +70,7 @@ function Hit({ hit, most, name, show }) {
 function Hits({ hits, most, name, show }) {
   const [whole, set] = useState(hits.length <= HITS);
   return html`<ul class="hits">${hits.slice(0, whole ? hits.length : HITS).map((hit) => html`<${Hit} key=${`${hit.conversation}/${hit.seq}`} hit=${hit} most=${most} name=${name} show=${show} />`)}</ul>
-    ${!whole && html`<button class="quiet small" onClick=${() => set(true)}>${plural(hits.length - HITS, 'more entry', 'more entries')}</button>`}`;
+    ${!whole && html`<button class="quiet small" onClick=${() => set(true)}>${plural(hits.length - HITS, 'more message')}</button>`}`;
 }
 
 function Change({ turn, change, before, show }) {
