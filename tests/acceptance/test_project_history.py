@@ -240,9 +240,28 @@ async def test_a_context_shows_all_conversations_of_the_project_in_time_order(ur
         assert shown(await memory.context("alone", BUDGET)) == ["Secret tent?"]
         own = await memory.context("wed", BUDGET, project=False)
         assert shown(own) == ["Which stove?", "The gas stove.", "Who cooks?"]
-        older = await memory.context("mon", BUDGET)  # whose question is the oldest
-        assert shown(older)[-2:] == ["Which rope?", "The blue rope, 60 meters."]
-        assert len(shown(older)) == 8
+        older = await memory.context("mon", BUDGET)  # whose question is the oldest, and answered
+        assert shown(older) == shown(context)
+
+
+@pytest.mark.requirement("B1")
+async def test_only_a_question_that_is_to_be_answered_comes_last(url):
+    """An answered one stays where it was asked, whatever its conversation said since."""
+    async with Memory.open(url, clock=lambda: NOW, strategy=strategies.project()) as memory:
+        await say(memory, "a", [(50, "a0?"), (45, "a1"), (40, "a2?")])
+        await say(memory, "b", [(47, "b0?"), (35, "b1"), (30, "b2?"), (25, "b3")])
+        of_a, of_b = [shown(await memory.context(name, BUDGET)) for name in "ab"]
+        assert of_a == ["a0?", "b0?", "a1", "b1", "b2?", "b3", "a2?"]
+        assert of_b == ["a0?", "b0?", "a1", "a2?", "b1", "b2?", "b3"]
+        call = Message.assistant(tool_calls=[ToolCall.of("1", "find", {})], created_at=at(20))
+        result = Message.tool("found", tool_call_id="1", created_at=at(15))
+        await memory.append("a", [call, result])
+        await say(memory, "b", [(10, "b4")])
+        assert shown(await memory.context("a", BUDGET))[-4:] == ["b4", "a2?", "", "found"]
+        await say(memory, "a", [(5, "a5")])
+        assert shown(await memory.context("a", BUDGET))[-7:] == [
+            "b1", "b2?", "b3", "", "found", "b4", "a5",
+        ]  # fmt: skip
 
 
 @pytest.mark.requirement("B1")

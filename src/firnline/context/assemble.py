@@ -143,6 +143,8 @@ class _Assembly:
         floor = self._digest_floor(free)
         late = self._late_room(free - floor)
         share = floor + (free - floor - late) // _MEMORY_SHARE
+        if self.plan.memory_tokens is not None:
+            share = min(share, self.plan.memory_tokens)
         kept = self._kept_late(late, free - share)
         self.room -= kept
         first, important, digests = self._memory(min(share, self.room), free - late)
@@ -524,13 +526,16 @@ class _Assembly:
         given = {p.entry.seq: p for p in question if p.entry}
         asked = next(iter(given), -1)
         pieces = tuple(given.get(p.entry.seq, p) if p.entry else p for p in sized.pieces)
-        if sum(p.tokens for p in pieces if p.entry and p.entry.seq != asked) <= room:
-            return pieces
         if unit.last_seq == asked:
+            return pieces
+        long = self.plan.long_tokens
+        too_long = long is not None and sized.tokens > long
+        room = min(room, long // 2) if long is not None and too_long else room
+        if sum(p.tokens for p in pieces if p.entry and p.entry.seq != asked) <= room:
             return pieces
         # Only a unit that could never fit is shortened; old units are left out instead.
         newest = unit.last_seq == self.view.next_seq - 1 or unit.tokens > self.budget.limit // 2
-        short = shortened(pieces, room, self.sizes) if newest else None
+        short = shortened(pieces, room, self.sizes) if newest or too_long else None
         for piece in short or ():
             if piece.entry and not piece.whole:
                 self._leave_out(f"the middle of message {piece.entry.seq}", "too long")

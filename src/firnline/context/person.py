@@ -112,8 +112,8 @@ def _render(hits: Sequence[Hit]) -> Message:
     return Message.user("\n".join((*lines, ELSEWHERE_END)), metadata={MARK_KEY: "recalled"})
 
 
-def with_person(context: Context, given: PersonSections, budget: Budget) -> Context:
-    """The context with the sections of its person, in the whole budget."""
+def with_person(context: Context, given: PersonSections) -> Context:
+    """The context with the sections of its person."""
     sections = list(context.sections)
     if given.profile.pieces:
         at = sum(section.name in ("system", "pinned", "task") for section in sections)
@@ -121,4 +121,4 @@ def with_person(context: Context, given: PersonSections, budget: Budget) -> Cont
     if given.elsewhere.pieces:
         sections.append(given.elsewhere)
     left_out = (*context.left_out, *given.left_out)
-    return replace(context, sections=tuple(sections), left_out=left_out, budget=budget)
+    return replace(context, sections=tuple(sections), left_out=left_out)

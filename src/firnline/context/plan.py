@@ -240,11 +240,13 @@ class Plan:
     """What the context should show, and what should be digested.
 
     `digests` are the versions to show. `recent_from` is the first entry to show word for word, with
-    at most `recent_count` entries and `recent_tokens`. `heading` is written above each digest;
+    at most `recent_count` entries and `recent_tokens`; a unit of more than `long_tokens` is
+    shortened to half of that. `heading` is written above each digest;
     digests have the role `digest_role`.
 
     `limit_tokens` is the strategy's own limit of a context. A log that fits it is shown whole and
-    nothing else; None shows a whole log only if everything else would be larger.
+    nothing else; None shows a whole log only if everything else would be larger. Important data and
+    digests have at most `memory_tokens` together, of which `data_tokens` are for the former.
 
     With `open_max`, digests are opened: the entries before `recent_from` are shown word for word
     instead of their digests as far as there is room, newest first. `open_max` is the size that open
@@ -257,7 +259,9 @@ class Plan:
     folds: tuple[Fold, ...] = ()
     recent_count: int | None = None
     recent_tokens: int | None = None
+    long_tokens: int | None = None
     data_tokens: int | None = None
+    memory_tokens: int | None = None
     limit_tokens: int | None = None
     open_max: int | None = None
     important: bool = True
@@ -275,7 +279,9 @@ def scaled(plan: Plan, factor: float) -> Plan:
     return replace(
         plan,
         recent_tokens=size(plan.recent_tokens),
+        long_tokens=size(plan.long_tokens),
         data_tokens=size(plan.data_tokens),
+        memory_tokens=size(plan.memory_tokens),
         limit_tokens=size(plan.limit_tokens),
         open_max=size(plan.open_max),
     )

@@ -70,6 +70,11 @@ class Sizes:
                 self._known.popitem(last=False)
         return known
 
+    def knows(self, entry: Entry) -> bool:
+        """Whether the tokens of an entry are known without counting."""
+        same = self.count.factor == 1.0 and entry.tokenizer == self.count.encoding
+        return same or entry.hash in self._known
+
     def piece(self, message: Message) -> Piece:
         """A message that is not an entry."""
         return Piece(message, self.of(message))

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
+from typing import Any, Final, NamedTuple
 
 from firnline.context import marks
 from firnline.context.plan import Strategy, View, covering, is_question
-from firnline.context.render import render_recalled
+from firnline.context.render import GAP_NOTE, NOTES, Sizes, render_recalled, render_task
 from firnline.errors import StoreCorrupt
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Head, Key, Topic
-from firnline.log.message import result_ids
+from firnline.log.entry import Digest, Entry, Head, Key, Topic, live
+from firnline.log.message import Message, result_ids
 from firnline.log.text import Json
+from firnline.log.threads import run_by_size, text_size
+from firnline.log.tokens import REPLY_TOKENS
 from firnline.protocols import Store
 
 _LOOKS_MAX: Final = 3
 _MORE_TOKENS: Final = 500
+_SYSTEM_PAGE: Final = 2  # most logs begin with at most one
+_SYSTEM_ENTRIES_MAX: Final = 200
 INJECTED: Final = "its metadata says that the application injected it"
 
 
@@ -207,9 +213,89 @@ async def newest_question(store: Store, key: Key, view: View) -> Entry | None:
     for entry in reversed(view.entries):
         if is_question(entry.message):
             return entry
-    first = view.entries[0].seq if view.entries else 0
+    first = view.entries[0].seq if view.entries else view.next_seq
     older = await store.read(key, max(0, first - limits.QUESTION_LOOK_BACK), first - 1)
     return next((e for e in reversed(older) if is_question(e.message)), None) if first else None
+
+
+# -- what every context has ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What every context of a conversation has besides its log, and the tokens of that.
+
+    `given_tokens` are those of what is not in the log. `fixed_tokens` are those of a context that
+    does not show the whole log: with the entries among the parts, and with notes on gaps.
+    """
+
+    system: tuple[Message | Entry, ...]
+    pinned: tuple[Entry, ...]
+    pins: frozenset[int]
+    task: str
+    tools_tokens: int
+    given_tokens: int
+    fixed_tokens: int
+
+
+async def read_frame(
+    store: Store,
+    key: Key,
+    sizes: Sizes,
+    *,
+    system: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]],
+    task: str,
+    next_seq: int,
+) -> Frame:
+    """The frame of a conversation whose next entry is `next_seq`."""
+    pinned, start = await asyncio.gather(store.pinned(key), _leading_system(store, key))
+    chars = text_size([[message.text for message in system], tools, task])
+    return await run_by_size(
+        chars, partial(_frame, sizes, (*system, *start), pinned, tools, task, next_seq)
+    )
+
+
+def _frame(
+    sizes: Sizes,
+    system: tuple[Message | Entry, ...],
+    pinned: Sequence[Entry],
+    tools: Sequence[Mapping[str, Any]],
+    task: str,
+    next_seq: int,
+) -> Frame:
+    tools_tokens = int(sizes.count.tools(tools)) if tools else 0
+    given = tools_tokens + REPLY_TOKENS + (sizes.of(render_task(task)) if task else 0)
+    given += sum(sizes.of(part) for part in system if isinstance(part, Message))
+    own = tuple(entry for entry in live(pinned) if entry not in system)
+    stored = sum(sizes.entry(part) for part in (*system, *own) if isinstance(part, Entry))
+    notes = sizes.of(Message.user(GAP_NOTE.format(next_seq, next_seq))) * NOTES
+    return Frame(
+        system=system,
+        pinned=own,
+        pins=frozenset(entry.seq for entry in pinned),
+        task=task,
+        tools_tokens=tools_tokens,
+        given_tokens=given,
+        fixed_tokens=given + stored + notes,
+    )
+
+
+async def _leading_system(store: Store, key: Key) -> tuple[Entry, ...]:
+    """The system messages at the start of the log."""
+    found: list[Entry] = []
+    while len(found) < _SYSTEM_ENTRIES_MAX:
+        page = await store.read(key, len(found), limit=_SYSTEM_PAGE)
+        leading = list(takewhile(is_system, page))
+        found += leading
+        if len(leading) < _SYSTEM_PAGE:
+            break
+    return tuple(live(found))
+
+
+def is_system(entry: Entry) -> bool:
+    """Whether an entry is a system message, whatever its provider calls the role."""
+    return entry.message.role in ("system", "developer")
 
 
 # -- recalled text that came back -------------------------------------------------------------

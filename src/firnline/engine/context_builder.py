@@ -12,10 +12,9 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import takewhile
 from typing import Any, Final, TypeVar
 
 from firnline.context import quote
@@ -33,17 +32,10 @@ from firnline.context.context import (
     repeated,
 )
 from firnline.context.person import PersonMaterial, person_sections, with_person
-from firnline.context.plan import Plan, Strategy, View, check, scaled
-from firnline.context.render import (
-    GAP_NOTE,
-    NOTES,
-    Sizes,
-    render_data,
-    render_document,
-    render_task,
-)
+from firnline.context.plan import Fold, Plan, Strategy, View, check, scaled
+from firnline.context.render import Sizes, render_data, render_document
 from firnline.context.verbatim import holds_whole_log
-from firnline.context.view import look, newest_question
+from firnline.context.view import look, newest_question, read_frame
 from firnline.digest import items
 from firnline.engine.digester import Digester
 from firnline.engine.events import Events, milliseconds_since, of_fold
@@ -54,10 +46,10 @@ from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, ModelError, StoreCorrupt, outline
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Head, Hits, Key, live
+from firnline.log.entry import Digest, Head, Hits, Key, Topic
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
-from firnline.log.tokens import REPLY_TOKENS, TokenCounter, counter
+from firnline.log.tokens import TokenCounter, counter
 from firnline.protocols import Event, Retriever, Store
 from firnline.strategies import layered
 
@@ -65,10 +57,22 @@ logger: Final = logging.getLogger("firnline.context")
 
 T = TypeVar("T")
 
-_SYSTEM_PAGE: Final = 2  # most logs begin with at most one
-_SYSTEM_ENTRIES_MAX: Final = 200
 _ENTRIES_INLINE: Final = 500  # more are assembled in a thread
 _TOKENS_INLINE: Final = 32_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What a context shows of other conversations.
+
+    It has so many `tokens`, and `merge` adds it to the context of the conversation itself, which
+    quotes at most `recall_tokens` and has entries of up to `tail_tokens`.
+    """
+
+    tokens: int
+    recall_tokens: int
+    tail_tokens: int
+    merge: Callable[[Context], Context]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,7 @@ class BuildRequest:
     fold: bool = True
     past: bool = False
     person: PersonMaterial | None = None
+    beside: Beside | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +167,7 @@ class ContextBuilder:
         asked, sizes = request, self._sizes_for(request.budget.model)
         about = request.person and person_sections(request.person, request.budget, sizes)
         request = replace(request, budget=about.budget) if about else request
+        request = _without_beside(request)
         scene = await self._digested(key, request, strategy, problems)
         recalled = await self._recall(key, request, scene)
         debts = (*problems, *recalled.degraded)
@@ -170,10 +176,12 @@ class ContextBuilder:
         )
         scene = replace(scene, material=material)
         context = await self._assembled(assemble, scene, request)
-        if context.tokens > context.whole_tokens or (scene.fits and not scene.holds_whole_log):
+        if request.beside is not None:
+            context = request.beside.merge(context)
+        elif context.tokens > context.whole_tokens or (scene.fits and not scene.holds_whole_log):
             context = await self._or_whole_log(context, key, scene, request)
-        context = with_person(context, about, asked.budget) if about else context
-        context = await self._retrieve(context, request)
+        context = with_person(context, about) if about else context
+        context = await self._retrieve(replace(context, budget=asked.budget), request)
         return self._compare(key, context, remember=request.fold)
 
     async def _digested(
@@ -263,40 +271,44 @@ class ContextBuilder:
         *,
         planned: bool = False,
     ) -> _Scene:
-        head, pinned, start = await asyncio.gather(
-            self._store.head(key), self._store.pinned(key), self._leading_system(key)
-        )
+        head = await self._store.head(key)
         strategy = strategy or self._pending.strategies.strategy_of(head, planned=planned)
-        view = await self._view(key, strategy, request.budget, problems)
-        question, task = await asyncio.gather(
-            newest_question(self._store, key, view), self._task(key, head, request)
+        view, task = await asyncio.gather(
+            self._view(key, strategy, request, problems), self._task(key, head, request)
         )
         sizes = self._sizes_for(request.budget.model)
-        system: tuple[Message | Entry, ...] = (*request.system, *start)
+        frame, question = await asyncio.gather(
+            read_frame(
+                self._store,
+                key,
+                sizes,
+                system=request.system,
+                tools=request.tools,
+                task=task,
+                next_seq=view.next_seq,
+            ),
+            newest_question(self._store, key, view),
+        )
         stored = text_size([digest.data for digest in view.digests])
         data = await run_by_size(
             stored, partial(self._important_data, key, view.digests, request.budget.model)
         )
-        said = [message.text for message in system if isinstance(message, Message)]
-        given = text_size([said, request.tools, task])
-        tools_tokens = await run_by_size(given, partial(_tools_tokens, request.tools, sizes))
         material = Material(
             conversation=key.conversation,
             strategy=strategy.name,
-            system=system,
-            pinned=tuple(e for e in live(pinned) if e not in system),
-            task=task,
+            system=frame.system,
+            pinned=frame.pinned,
+            task=frame.task,
             data=data.not_shown_from,
             question=question,
             past=request.past,
-            tools_tokens=tools_tokens,
+            tools_tokens=frame.tools_tokens,
             log_tokens=self._log_tokens(head, request.budget),
         )
-        fixed = await run_by_size(given, partial(_fixed, material, sizes, view.next_seq))
         view = replace(
             view,
-            pinned=frozenset(entry.seq for entry in pinned),
-            fixed_tokens=fixed,
+            pinned=frame.pins,
+            fixed_tokens=frame.fixed_tokens,
             data_tokens=data.tokens[request.budget.model],
         )
         planning = partial(self._plan_with_recall, strategy, view, request)
@@ -305,7 +317,7 @@ class ContextBuilder:
         else:
             plan, kept = planning()
         material = replace(material, recall_tokens=kept)
-        whole = material.log_tokens + _around(material, sizes)
+        whole = material.log_tokens + frame.given_tokens
         return _Scene(
             strategy=strategy, view=view, material=material, plan=plan, whole_tokens=whole
         )
@@ -321,17 +333,6 @@ class ContextBuilder:
             return plan, request.budget.recall_room
         kept = _kept_for_recall(plan, view, request)
         return (self._plan(strategy, view, less(request.budget, kept)) if kept else plan), kept
-
-    async def _leading_system(self, key: Key) -> tuple[Entry, ...]:
-        """The system messages at the start of the log."""
-        found: list[Entry] = []
-        while len(found) < _SYSTEM_ENTRIES_MAX:
-            page = await self._store.read(key, len(found), limit=_SYSTEM_PAGE)
-            leading = list(takewhile(_is_system, page))
-            found += leading
-            if len(leading) < _SYSTEM_PAGE:
-                break
-        return tuple(live(found))
 
     def _important_data(
         self, key: Key, digests: Sequence[Digest], model: str | None
@@ -352,30 +353,32 @@ class ContextBuilder:
         return cached
 
     async def _view(
-        self, key: Key, strategy: Strategy, budget: Budget, problems: list[str]
+        self, key: Key, strategy: Strategy, request: BuildRequest, problems: list[str]
     ) -> View:
-        for last_try in (False, True):
-            try:
-                if strategy.by_topic:
-                    return await self._topics.look(
-                        key, tail_tokens=budget.limit, fold_tokens=limits.FOLD_TOKENS_MAX
-                    )
-                return await look(
-                    self._store,
-                    key,
-                    strategy,
-                    tail_tokens=budget.limit,
-                    fold_tokens=limits.FOLD_TOKENS_MAX,
-                )
-            except StoreCorrupt:
-                # A damaged digest loses nothing: it is made again from the log, and what the
-                # application stated from the journal. A damaged entry raises again.
-                if last_try:
-                    raise
-                aside = await self._digester.set_damaged_aside(key)
-                stated = await self._repairer.restore_data(key)
-                problems.append(DAMAGED.format(max(aside, 1), stated))
-        raise AssertionError("unreachable")
+        tail_tokens = request.budget.limit
+        if request.beside is not None:
+            tail_tokens = max(tail_tokens, request.beside.tail_tokens)
+        look_at = partial(look, self._store, key, strategy)
+        if strategy.by_topic:
+            look_at = partial(self._topics.look, key)
+        read = partial(look_at, tail_tokens=tail_tokens, fold_tokens=limits.FOLD_TOKENS_MAX)
+        return await self.read_repaired(key, read, problems)
+
+    async def read_repaired(
+        self, key: Key, read: Callable[[], Awaitable[T]], problems: list[str]
+    ) -> T:
+        """What `read` returns; if a digest is damaged, again after it was set aside.
+
+        A damaged digest loses nothing: it is made again from the log, and what the application
+        stated from the journal. A damaged entry raises again.
+        """
+        try:
+            return await read()
+        except StoreCorrupt:
+            aside = await self._digester.set_damaged_aside(key)
+            stated = await self._repairer.restore_data(key)
+            problems.append(DAMAGED.format(max(aside, 1), stated))
+            return await read()
 
     def _plan(self, strategy: Strategy, view: View, budget: Budget) -> Plan:
         """The strategy's plan, made in the tokens with which the entries were counted."""
@@ -404,13 +407,13 @@ class ContextBuilder:
         factor = self._factor(budget)
         return int(head.tokens * factor) + head.entries * (factor > 1)
 
-    async def _digest(self, key: Key, scene: _Scene) -> None:
-        """Create the first digest of the plan."""
-        view, name = scene.view, scene.strategy.name
+    async def fold(
+        self, key: Key, fold: Fold, base: int | None, strategy: str, topic: Topic | None = None
+    ) -> Digest:
+        """Create a digest, as `Digester.fold` does, and send an event of it."""
         started = time.perf_counter()
         try:
-            fold = scene.plan.folds[0]
-            digest = await self._digester.fold(key, fold, view.version, name, view.topic)
+            digest = await self._digester.fold(key, fold, base, strategy, topic)
         except ModelError as error:
             asked = error.context.get("asked", True)
             what = "the model failed" if asked else "not digested now"
@@ -420,7 +423,7 @@ class ContextBuilder:
                 "fold_failed" if asked else "fold_held_back",
                 key,
                 {
-                    "strategy": name,
+                    "strategy": strategy,
                     "error": error.code,
                     "milliseconds": milliseconds_since(started),
                 },
@@ -428,6 +431,12 @@ class ContextBuilder:
             raise
         await self._topics.folded(key, digest)
         self._emit("fold", key, of_fold(digest))
+        return digest
+
+    async def _digest(self, key: Key, scene: _Scene) -> None:
+        """Create the first digest of the plan."""
+        view = scene.view
+        await self.fold(key, scene.plan.folds[0], view.version, scene.strategy.name, view.topic)
 
     def _emit(self, name: str, key: Key, values: Mapping[str, float | str]) -> None:
         self._events(Event(name, key.tenant, key.conversation, values))
@@ -499,8 +508,12 @@ class ContextBuilder:
         return self._sizes[model]
 
 
-def _is_system(entry: Entry) -> bool:
-    return entry.message.role in ("system", "developer")
+def _without_beside(request: BuildRequest) -> BuildRequest:
+    """The request in the room that other conversations leave."""
+    if (beside := request.beside) is None:
+        return request
+    budget = less(request.budget, beside.tokens)
+    return replace(request, budget=replace(budget, recall_tokens=beside.recall_tokens))
 
 
 def _merged_items(digests: Sequence[Digest]) -> tuple[items.Item, ...]:
@@ -518,26 +531,6 @@ def _is_long(scene: _Scene) -> bool:
     tokens += sum(entry.tokens for entry in scene.view.entries)
     tokens += material.question.tokens if material.question else 0
     return tokens > _TOKENS_INLINE
-
-
-def _tools_tokens(tools: Sequence[Mapping[str, Any]], sizes: Sizes) -> int:
-    return int(sizes.count.tools(tools)) if tools else 0
-
-
-def _fixed(material: Material, sizes: Sizes, next_seq: int) -> int:
-    """The tokens of the parts that every context of this conversation has."""
-    parts = [*material.system, *material.pinned]
-    total = sum(sizes.entry(entry) for entry in parts if isinstance(entry, Entry))
-    notes = sizes.of(Message.user(GAP_NOTE.format(next_seq, next_seq))) * NOTES
-    return total + notes + _around(material, sizes)
-
-
-def _around(material: Material, sizes: Sizes) -> int:
-    """The tokens of every context that are not the log's."""
-    total = sum(sizes.of(part) for part in material.system if isinstance(part, Message))
-    if material.task:
-        total += sizes.of(render_task(material.task))
-    return total + material.tools_tokens + REPLY_TOKENS
 
 
 def _kept_for_recall(plan: Plan, view: View, request: BuildRequest) -> int:

@@ -100,9 +100,7 @@ class Engine:
             events=self.events,
             count=self.count,
         )
-        self.contexts = ProjectContexts(
-            store, self.builder, self.digester, self.pending, self.count
-        )
+        self.contexts = ProjectContexts(store, self.builder, self.pending, self.count)
         # Only this tenant's digests: its messages must not reach another tenant's model.
         self.worker = Worker(store, self.builder.digest_pending, clock=clock, tenant=tenant)
         self.pending.listeners.append(self._wake_worker)

@@ -1,7 +1,8 @@
 """Contexts of a project: all of its conversations, as one history in time order.
 
-look    the newest entries of the project that fit, from all conversations; the cost depends on them
-digest  what is older, once they are more than the strategy's threshold, in its own conversation
+look    the newest entries of the project, from all conversations; the cost depends on them
+choose  those that are shown: all while they fit, else the newest (`context.project`)
+digest  what is older, in its own conversation
 build   the context of the conversation itself, in the room that the others leave
 merge   the entries of the others between its own, and their digests before its own
 """
@@ -11,79 +12,60 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from math import inf
+from typing import Any, Final, TypeAlias
 
-from firnline.context.budget import less
-from firnline.context.context import Context, LeftOut, Piece
-from firnline.context.plan import Fold, Strategy, covering, is_question, units
-from firnline.context.render import Sizes, excerpt, render_digest, render_task
-from firnline.context.view import in_force
-from firnline.engine.context_builder import BuildRequest, ContextBuilder
-from firnline.engine.digester import Digester
+from firnline.context.context import Context, LeftOut
+from firnline.context.marks import INTERRUPTED
+from firnline.context.person import person_sections
+from firnline.context.plan import FOLD_TOKENS_MIN, Fold, Strategy, View, covering, ends_round
+from firnline.context.project import (
+    Choice,
+    Part,
+    ProjectView,
+    after_torn,
+    choose,
+    is_torn,
+    merged,
+    own_strategy,
+    show_others,
+)
+from firnline.context.render import Sizes, excerpt, render_data, render_digest, render_task
+from firnline.context.view import in_force, is_system, newest_question, read_frame
+from firnline.digest import items
+from firnline.engine.context_builder import Beside, BuildRequest, ContextBuilder
 from firnline.engine.pending import PendingDigests
 from firnline.errors import BudgetError, ConflictError, FirnlineError, ModelError, outline
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Head, Key, ProjectEntry
-from firnline.log.message import Message, result_ids
-from firnline.log.threads import run_by_size
+from firnline.log.entry import Entry, Head, Key, ProjectEntry
+from firnline.log.message import Message
+from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import TokenCounter, counter
 from firnline.protocols import Store
 from firnline.recall.project import ProjectHistory
-from firnline.strategies import project as by_project
 
 logger: Final = logging.getLogger("firnline.context")
 
-_HEADING: Final = "A summary of the earlier conversation {} of the same project. It is data:"
-_BEFORE: Final = ("system", "pinned", "task", "profile", "important")
-_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_Place: TypeAlias = tuple[str, int]
+_Size: TypeAlias = tuple[Key, int, str | None, tuple[Any, ...]]
 _TASK_FRAME: Final = 100  # tokens around a task
-_SHARE: Final = 5  # digests of other conversations have one in so many tokens of a lean context
-
-
-@dataclass(slots=True)
-class _Other:
-    """Another conversation of the project: what its digests cover, and what is shown of it."""
-
-    head: Head
-    digests: tuple[Digest, ...]
-    first_open: int
-    shown_from: int
-
-    @property
-    def is_due(self) -> bool:
-        """Whether entries are neither shown nor in a digest."""
-        return self.first_open < self.shown_from
-
-
-@dataclass(slots=True)
-class _Look:
-    """The project at one moment: the other conversations, and the newest entries that fit."""
-
-    others: dict[str, _Other] = field(default_factory=dict)
-    shown: list[ProjectEntry] = field(default_factory=list)
-    own: int = 0
-    more: bool = False
+_WORDS: Final = (100, 600)  # of a digest
 
 
 class ProjectContexts:
     """Builds contexts; those by the strategy `project` show the other conversations, too."""
 
     def __init__(
-        self,
-        store: Store,
-        builder: ContextBuilder,
-        digester: Digester,
-        pending: PendingDigests,
-        count: TokenCounter,
+        self, store: Store, builder: ContextBuilder, pending: PendingDigests, count: TokenCounter
     ) -> None:
         self._store, self._builder, self._count = store, builder, count
-        self._digester, self._pending = digester, pending
-        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._pending = pending
+        self._tasks: dict[Key, asyncio.Task[list[str]]] = {}
+        self._first_shown: OrderedDict[_Size, _Place] = OrderedDict()
 
     async def close(self) -> None:
         """Stop digesting in the background; the next context goes on with it."""
@@ -136,150 +118,294 @@ class ProjectContexts:
         return replace(request, task=short), [LeftOut("the middle of the task", why)]
 
     async def _of_project(
-        self, key: Key, head: Head, request: BuildRequest, chosen: Strategy
+        self, key: Key, head: Head, request: BuildRequest, strategy: Strategy
     ) -> Context:
         """The context of a conversation with the others of its project."""
-        look = await self._look(key, head, chosen.parameters, request.budget.limit)
-        if request.fold and any(other.is_due for other in look.others.values()):
-            await self._digest(key, look, chosen)
-        if not look.others:
-            return await self._builder.build(key, request, chosen)
-        sizes = self._sizes(request)
-        room = _threshold(chosen.parameters, request.budget.limit)
-        shown = _pieces(look.shown, sizes)
-        digests, left = _digest_pieces(look, sizes, room - _kept(chosen.parameters, room))
-        taken = sum(piece.tokens for _, piece in shown) + sum(p.tokens for p in digests)
-        own = _own_strategy(chosen, look, room - taken)
+        sizes, problems = self._sizes(request), list[str]()
+        view = await self._look(key, head, strategy, request, sizes, problems)
+        if len(view.parts) == 1:
+            return await self._builder.build(key, request, strategy)
+        choice = await self._choose(key, view, strategy, request, sizes)
+        shown = await self._begin(key.tenant, view, choice)
+        if request.fold:
+            problems += await self._digest(key, view, choice, strategy)
         try:
-            smaller = replace(request, budget=less(request.budget, taken))
-            context = await self._builder.build(key, smaller, own)
+            context = await self._merge(key, view, choice, shown, strategy, request, sizes)
         except BudgetError:
-            return await self._builder.build(key, request, chosen)
-        return _merge(replace(context, budget=request.budget), shown, digests, left)
+            context = await self._builder.build(key, request, strategy)
+            alone = LeftOut("the other conversations of the project", "no room")
+            context = replace(context, left_out=(*context.left_out, alone))
+        return replace(context, degraded=(*problems, *context.degraded))
 
     # -- looking ------------------------------------------------------------------------------
 
-    async def _look(self, key: Key, own: Head, parameters: Any, limit: int) -> _Look:
-        """The newest entries of the project within the strategy's threshold, or what is kept."""
+    async def _look(
+        self,
+        key: Key,
+        own: Head,
+        strategy: Strategy,
+        request: BuildRequest,
+        sizes: Sizes,
+        problems: list[str],
+    ) -> ProjectView:
+        """The newest entries of the project: all that could be shown, and one more."""
         assert own.project is not None  # noqa: S101 - the caller has checked
         history = ProjectHistory(self._store, key.tenant, own.project)
         theirs = await _ancestors(self._store, history, key.tenant, own)
-        look = _Look()
+        view = ProjectView(own=key.conversation)
 
         async def first_of(head: Head) -> int:
-            digests = covering(await in_force(self._store, Key(key.tenant, head.conversation)))
-            first_open = digests[-1].last_seq + 1 if digests else 0
-            if head.conversation == own.conversation:
-                return first_open
-            first = max(first_open, await history.shared(head), theirs.get(head.conversation, 0))
-            look.others[head.conversation] = _Other(head, digests, first, head.entries)
-            return first
+            name = head.conversation
+            begins = max(await history.shared(head), theirs.get(name, 0)) if name != view.own else 0
+            view.parts[name] = await self._part(Key(key.tenant, name), head, begins, problems)
+            return begins
 
-        most = _threshold(parameters, limit)
-        found: list[ProjectEntry] = []
-        tokens = 0
+        most, count = _most_of(strategy.parameters, request.budget.limit)
+        waiting: list[ProjectEntry] = []
+        used = stored = 0
         async for each in history.back(first_of):
-            tokens += each.entry.tokens
-            found.append(each)
-            if (parameters["lean"] and len(found) > parameters["last"]) or tokens > most:
-                look.more = True
-                found = _newest(found, parameters, most)
-                break
-        look.own = sum(each.conversation == own.conversation for each in found)
-        look.shown = [each for each in found if each.conversation != own.conversation]
-        for each in look.shown:
-            other = look.others[each.conversation]
-            other.shown_from = min(other.shown_from, each.entry.seq)
-        if look.more:
-            await self._add_older(history, look, own, first_of)
-        return look
+            waiting.append(each)
+            stored += each.entry.tokens
+            if used + stored > most or len(view.found) + len(waiting) > count:
+                used, stored = await _measure(view, waiting, sizes), 0
+                waiting = []
+                if used > most or len(view.found) > count:
+                    break
+        else:
+            await _measure(view, waiting, sizes)
+            view.complete = True
+        if view.own not in view.parts:
+            await first_of(own)
+        if not view.complete:
+            await _add_older(history, view, first_of)
+        return view
 
-    async def _add_older(
-        self, history: ProjectHistory, look: _Look, own: Head, first_of: Any
-    ) -> None:
-        """Look at conversations that are older than what is shown, the newest of them first."""
-        count = 0
-        async for head in history.heads():
-            if head.conversation in look.others or head.conversation == own.conversation:
-                continue
-            count += 1
-            if count > limits.PROJECT_DIGESTS_MAX:
-                return
-            await first_of(head)
+    async def _part(self, key: Key, head: Head, begins: int, problems: list[str]) -> Part:
+        """A conversation of which nothing is shown yet."""
+        read = partial(in_force, self._store, key)
+        digests = await self._builder.read_repaired(key, read, problems)
+        version = max((digest.version for digest in digests), default=None)
+        return Part(head, begins, head.entries, covering(digests), version)
+
+    # -- choosing -----------------------------------------------------------------------------
+
+    async def _choose(
+        self, key: Key, view: ProjectView, strategy: Strategy, request: BuildRequest, sizes: Sizes
+    ) -> Choice:
+        """How many of the newest entries are shown."""
+        await self._find_question(key, view, sizes)
+        view.stated_tokens = await _stated_tokens(view, sizes)
+        frame = await read_frame(
+            self._store,
+            key,
+            sizes,
+            system=request.system,
+            tools=request.tools,
+            task=request.task or "",
+            next_seq=view.parts[view.own].head.entries,
+        )
+        about = request.person and person_sections(request.person, request.budget, sizes)
+        limit = (about.budget if about else request.budget).limit
+        quotes = request.budget.recall_tokens if request.question is not None else None
+        size = key, limit, request.budget.model, tuple(strategy.parameters.values())
+        choice = choose(
+            view, strategy.parameters, frame, limit, quotes, self._shown_before(size, view)
+        )
+        if request.fold and choice.room is not None and choice.count:
+            name, entry = view.found[choice.count - 1]
+            self._first_shown[size] = (name, entry.seq)
+            self._first_shown.move_to_end(size)
+            if len(self._first_shown) > limits.PROMPTS_REMEMBERED:
+                self._first_shown.popitem(last=False)
+        return choice
+
+    async def _find_question(self, key: Key, view: ProjectView, sizes: Sizes) -> None:
+        """Find the conversation's own newest question, and whether it is answered."""
+        mine = tuple(entry for name, entry in reversed(view.found) if name == view.own)
+        last = View(next_seq=view.parts[view.own].head.entries, entries=mine)
+        asked = view.question = await newest_question(self._store, key, last)
+        if asked is None:
+            return
+        count = partial(sizes.entry, asked)
+        view.question_tokens = await run_by_size(_uncounted(asked, sizes), count)
+        if not mine or asked.seq < mine[0].seq:
+            limit = limits.TOOL_CALL_REACH
+            mine = (*await self._store.read(key, asked.seq + 1, limit=limit), *mine)
+        later = [entry.message for entry in mine if entry.seq > asked.seq]
+        view.answered = any(ends_round(m) and INTERRUPTED not in m.metadata for m in later)
+
+    def _shown_before(self, size: _Size, view: ProjectView) -> int | None:
+        """The position of the entry that was shown first the last time; None if there is none."""
+        place = self._first_shown.get(size)
+        if place is None:
+            return None
+        places = ((name, entry.seq) for name, entry in view.found)
+        return next((at for at, each in enumerate(places) if each == place), len(view.found))
+
+    async def _begin(self, tenant: str, view: ProjectView, choice: Choice) -> list[ProjectEntry]:
+        """Where each conversation begins; returns the entries that are shown, in time order."""
+        shown = view.found[choice.count - 1 :: -1] if choice.count else []
+        for name, part in view.parts.items():
+            entries = [entry for at, entry in shown if at == name]
+            part.shown_from = entries[0].seq if entries else part.head.entries
+            if choice.room is None:
+                part.shown_from = part.begins
+            elif is_torn(entries):
+                first = part.shown_from
+                start = max(first - limits.TOOL_CALL_REACH, part.begins)
+                before = await self._store.read(Key(tenant, name), start, first - 1)
+                part.shown_from = after_torn((*before, *entries), first)
+        return [each for each in shown if each.entry.seq >= view.parts[each[0]].shown_from]
 
     # -- digesting ----------------------------------------------------------------------------
 
-    async def _digest(self, key: Key, look: _Look, strategy: Strategy) -> None:
-        """Digest what is not shown of other conversations: now, or in the background."""
-        if strategy.parameters["lean"]:
-            return
+    async def _digest(
+        self, key: Key, view: ProjectView, choice: Choice, strategy: Strategy
+    ) -> list[str]:
+        """Digest what is not shown, now or in the background; returns what failed."""
+        due = [part for part in view.parts.values() if part.is_due]
+        if choice.room is None or choice.room.count is not None or not due:
+            return []
+        work = partial(self._fold_all, key, due, strategy, choice.room.memory)
         if not self._pending.is_background(strategy):
-            await self._fold_all(key.tenant, look, strategy)
-            return
+            return await work()
         running = self._tasks.get(key)
         if running is None or running.done():
-            work = self._fold_all(key.tenant, look, strategy)
-            task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
-            self._tasks[key] = task
+            loop = asyncio.get_running_loop()
+            self._tasks[key] = loop.create_task(work(), context=contextvars.Context())
+        return []
 
-    async def _fold_all(self, tenant: str, look: _Look, strategy: Strategy) -> None:
-        """Digest the oldest entries of other conversations; the rest is left to the next call."""
-        due = [other for other in look.others.values() if other.is_due]
-        for other in due[: limits.FOLD_ROUNDS_MAX]:
-            theirs = self._pending.strategies.strategy_of(other.head)
-            if theirs.name != "project":
+    async def _fold_all(
+        self, own: Key, due: Sequence[Part], strategy: Strategy, memory: int
+    ) -> list[str]:
+        """Digest the oldest entries of conversations; the rest is left to the next call."""
+        made = 0
+        for part in due:
+            key = Key(own.tenant, part.head.conversation)
+            theirs = self._pending.strategies.strategy_of(part.head)
+            if key != own and theirs.name != "project":
                 continue
-            key = Key(tenant, other.head.conversation)
             try:
-                other.digests = (await self._fold(key, other, strategy),)
-                other.first_open = other.shown_from
+                made += await self._fold(key, part, strategy, memory)
             except ConflictError:
                 continue  # another process is digesting it
             except (ModelError, FirnlineError) as error:
                 logger.warning("%s: not digested now: %s", key.conversation, outline(error))
-                return
+                return [str(error)]
+            if made == limits.FOLD_ROUNDS_MAX:
+                break
+        return []
 
-    async def _fold(self, key: Key, other: _Other, strategy: Strategy) -> Digest:
+    async def _fold(self, key: Key, part: Part, strategy: Strategy, memory: int) -> bool:
+        """Digest what is not shown of a conversation, unless that is too little."""
         parameters: Any = strategy.parameters
-        version = max((digest.version for digest in other.digests), default=None)
-        start = other.digests[-1].last_seq + 1 if other.digests else 0
+        start = part.digests[-1].last_seq + 1 if part.digests else 0
+        last = part.shown_from - 1
+        if part.digests and (await self._store.tokens_between(key, start, last) < FOLD_TOKENS_MIN):
+            return False
         fold = Fold(
             first_seq=0,
-            last_seq=other.shown_from - 1,
+            last_seq=last,
             fresh_from=start,
-            takes=tuple(digest.version for digest in other.digests),
-            words=(100, 600),
-            tokens_max=parameters["summary_tokens"],
+            takes=tuple(digest.version for digest in part.digests),
+            words=_WORDS,
+            tokens_max=min(parameters["summary_tokens"], max(memory // 2, FOLD_TOKENS_MIN)),
         )
-        return await self._digester.fold(key, fold, version, strategy.name)
+        digest = await self._builder.fold(key, fold, part.version, strategy.name)
+        part.digests, part.version = (digest,), digest.version
+        return True
+
+    # -- merging ------------------------------------------------------------------------------
+
+    async def _merge(
+        self,
+        key: Key,
+        view: ProjectView,
+        choice: Choice,
+        shown: list[ProjectEntry],
+        strategy: Strategy,
+        request: BuildRequest,
+        sizes: Sizes,
+    ) -> Context:
+        """The context of the conversation, with what is shown of the others."""
+        own = view.parts[view.own]
+        needs = own.shown_from > 0 and bool(own.digests)
+        others_need = any(part.needed for part in view.parts.values() if part is not own)
+        mine = choice.memory // 2 if needs and others_need else choice.memory * needs
+        text = sum(_uncounted(each.entry, sizes) for each in shown)
+        text += sum(len(d.text) for part in view.parts.values() for d in part.needed)
+        memory = choice.memory - mine
+        others = await run_by_size(text, partial(show_others, view, choice, shown, memory, sizes))
+        spare = 0
+        if choice.room is not None:
+            spare = choice.room.total - choice.tokens - mine
+            spare -= sum(piece.tokens for piece in others.digests)
+        stated = request.budget.recall_tokens
+        spare = max(spare, 0) if stated is None else min(stated, spare)
+        beside = Beside(
+            tokens=others.tokens,
+            recall_tokens=max(spare, 0),
+            tail_tokens=sum(e.tokens for name, e in shown if name == view.own),
+            merge=partial(merged, view=view, shown=shown, others=others),
+        )
+        factor = sizes.count.factor / self._count.factor
+        planned = own_strategy(strategy.parameters, own, choice.room, mine, factor)
+        return await self._builder.build(key, replace(request, beside=beside), planned)
 
 
-def _threshold(parameters: Any, limit: int) -> int:
-    """The most tokens of the project's entries in a context."""
-    stated = parameters["last_tokens" if parameters["lean"] else "threshold_tokens"]
-    return int(min(stated, limit * 3 // 4))
-
-
-def _kept(parameters: Any, most: int) -> int:
-    """The tokens of entries that are kept if they are more than `most`; the rest is for digests."""
+def _most_of(parameters: Mapping[str, Any], limit: int) -> tuple[int, float]:
+    """The most tokens and entries that a context can show of a project."""
     if parameters["lean"]:
-        return most - most // _SHARE
-    return int(most * parameters["keep_tokens"] / parameters["threshold_tokens"])
+        return min(parameters["last_tokens"], limit), parameters["last"]
+    return min(parameters["threshold_tokens"], limit), inf
 
 
-def _newest(found: Sequence[ProjectEntry], parameters: Any, most: int) -> list[ProjectEntry]:
-    """The newest of the entries that are kept above the threshold; a result needs its call."""
-    keep = most if parameters["lean"] else _kept(parameters, most)
-    count = parameters["last"] if parameters["lean"] else len(found)
-    kept: list[ProjectEntry] = []
-    for each in found[:count]:
-        keep -= each.entry.tokens
-        if keep < 0:
-            break
-        kept.append(each)
-    while kept and result_ids(kept[-1].entry.message):
-        kept.pop()
-    return kept
+def _uncounted(entry: Entry, sizes: Sizes) -> int:
+    """The characters of a message that has to be counted."""
+    return 0 if sizes.knows(entry) else len(entry.message.text)
+
+
+async def _measure(view: ProjectView, entries: Sequence[ProjectEntry], sizes: Sizes) -> int:
+    """Add entries with their tokens; returns the tokens of all. Others' instructions have none."""
+    said = [entry if name == view.own or not is_system(entry) else None for name, entry in entries]
+    chars = sum(_uncounted(entry, sizes) for entry in said if entry is not None)
+
+    def count() -> list[int]:
+        return [0 if entry is None else sizes.entry(entry) for entry in said]
+
+    view.found += entries
+    view.tokens += await run_by_size(chars, count)
+    return sum(view.tokens)
+
+
+async def _stated_tokens(view: ProjectView, sizes: Sizes) -> int:
+    """The tokens of what the application stated in the conversation itself."""
+    digests = view.parts[view.own].digests
+    if not digests:
+        return 0
+
+    def count() -> int:
+        known = tuple(item for digest in digests for item in items.from_json(digest.data))
+        data = items.important_data([item for item in known if not item.seqs])
+        texts = [render_data(data)] if any(data.values()) else []
+        texts += [render_digest(d) for d in digests if d.last_seq < d.first_seq]
+        return sum(sizes.of(Message.user(text)) for text in texts)
+
+    return await run_by_size(text_size([digest.data for digest in digests]), count)
+
+
+async def _add_older(
+    history: ProjectHistory, view: ProjectView, first_of: Callable[[Head], Awaitable[int]]
+) -> None:
+    """Look at conversations that are older than what was read, the newest of them first."""
+    count = 0
+    async for head in history.heads():
+        if head.conversation in view.parts:
+            continue
+        count += 1
+        if count > limits.PROJECT_DIGESTS_MAX:
+            return
+        await first_of(head)
 
 
 async def _ancestors(
@@ -297,96 +423,3 @@ async def _ancestors(
         found[source] = most
         head = following
     return found
-
-
-def _own_strategy(strategy: Strategy, look: _Look, room: int) -> Strategy:
-    """The strategy for the conversation itself, in the room that the others leave."""
-    parameters: dict[str, Any] = dict(strategy.parameters)
-    room = max(room, limits.RECALL_TOKENS_MIN)
-    if parameters["lean"]:
-        parameters |= {"last": max(look.own, 1), "last_tokens": room}
-        return by_project(**parameters)
-    parameters |= {"threshold_tokens": room, "keep_tokens": max(_kept(parameters, room), 1)}
-    return by_project(**parameters)
-
-
-# -- merging ----------------------------------------------------------------------------------
-
-
-def _pieces(shown: Sequence[ProjectEntry], sizes: Sizes) -> list[tuple[datetime, Piece]]:
-    """The entries as pieces with their times, in time order; a call and its results together."""
-    by_name: dict[str, list[Entry]] = {}
-    for each in reversed(shown):
-        by_name.setdefault(each.conversation, []).append(each.entry)
-    found: list[tuple[datetime, int, str, tuple[Piece, ...]]] = []
-    for name, entries in by_name.items():
-        spoken = [e for e in entries if e.message.role not in ("system", "developer")]
-        latest: datetime | None = None
-        for unit in units(spoken):
-            if unit.problem:
-                continue
-            at = unit.entries[0].message.created_at
-            latest = at if latest is None or (at and at > latest) else latest
-            if latest is not None:
-                pieces = tuple(_foreign(p, name) for p in sizes.pieces(unit.entries))
-                found.append((latest, len(found), name, pieces))
-    found.sort(key=lambda item: (item[0], item[2], item[1]))
-    return [(at, piece) for at, _, _, pieces in found for piece in pieces]
-
-
-def _foreign(piece: Piece, name: str) -> Piece:
-    """The piece, which is no entry of this conversation: its number is another's."""
-    seq = piece.entry.seq if piece.entry else ""
-    return piece._replace(entry=None, origin=f"message {seq} of {name}")
-
-
-def _digest_pieces(look: _Look, sizes: Sizes, room: int) -> tuple[list[Piece], list[LeftOut]]:
-    """The digests of other conversations as far as there is room, the oldest first."""
-    pieces: list[Piece] = []
-    left = 0
-    for other in look.others.values():
-        heading = _HEADING.format(repr(other.head.conversation))
-        for digest in reversed(other.digests):
-            piece = sizes.piece(Message.user(render_digest(digest, heading)))
-            room -= piece.tokens
-            if room < 0:
-                left += 1
-            else:
-                name = other.head.conversation
-                pieces.append(piece._replace(origin=f"digest {digest.version} of {name}"))
-        left += other.is_due
-    why = "no room, or in no digest yet: search_history finds them"
-    out = [LeftOut(f"older parts of {left} other conversations of the project", why)]
-    return pieces[::-1], out if left else []
-
-
-def _merge(
-    context: Context,
-    shown: Sequence[tuple[datetime, Piece]],
-    digests: Sequence[Piece],
-    left: Sequence[LeftOut],
-) -> Context:
-    """The context with the entries and the digests of other conversations."""
-    recent = context["recent"]
-    before = replace(context["digests"], pieces=(*digests, *context["digests"].pieces))
-    merged = replace(recent, pieces=_interleave(recent.pieces, shown))
-    first = [s for s in context.sections if s.name in _BEFORE]
-    last = [s for s in context.sections if s.name not in (*_BEFORE, "digests", "recent")]
-    sections = [section for section in (*first, before, merged, *last) if section.pieces]
-    return replace(context, sections=tuple(sections), left_out=(*context.left_out, *left))
-
-
-def _interleave(own: Sequence[Piece], shown: Sequence[tuple[datetime, Piece]]) -> tuple[Piece, ...]:
-    """Both in time order, but nothing after the conversation's own newest question."""
-    asked = [at for at, piece in enumerate(own) if piece.entry and is_question(piece.message)]
-    end = asked[-1] if asked else len(own)
-    result: list[Piece] = []
-    waiting = deque(shown)
-    latest = _FIRST
-    for at, piece in enumerate(own):
-        if piece.entry is not None and not result_ids(piece.message) and at <= end:
-            latest = max(latest, piece.message.created_at or latest)
-            while waiting and (at == end or waiting[0][0] < latest):
-                result.append(waiting.popleft()[1])
-        result.append(piece)
-    return (*result, *(piece for _, piece in waiting))

@@ -27,6 +27,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
+from firnline.context.marks import INTERRUPTED
 from firnline.errors import ConflictError, FirnlineError, KeyReused, UnknownConversation
 from firnline.log import limits
 from firnline.log.entry import Appended, Card, Head
@@ -37,8 +38,6 @@ from firnline.store.cards import DRAFT
 
 logger: Final = logging.getLogger("firnline.server")
 
-INTERRUPTED: Final = "interrupted"
-"""Metadata key of an incomplete answer; its value is the reason."""
 _BEAT_SECONDS: Final = 15.0
 _STALE: Final = timedelta(seconds=60)
 _HEADER: Final = "/000000"

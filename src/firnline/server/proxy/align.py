@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from firnline.context.marks import INTERRUPTED
 from firnline.log.entry import Entry
 from firnline.log.message import Message
-from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy.request import fingerprint, is_spoken
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from firnline.context.context import Context
-from firnline.context.marks import MARK_KEY
+from firnline.context.marks import INTERRUPTED, MARK_KEY
 from firnline.digest import APPLICATION
 from firnline.errors import ConflictError, KeyReused, UnknownConversation
 from firnline.log.entry import Card, Entry, Head
@@ -26,7 +26,7 @@ from firnline.log.regex import regex
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
-from firnline.server.drafts import INTERRUPTED, AnswerDraft, QuestionRef, store_answer
+from firnline.server.drafts import AnswerDraft, QuestionRef, store_answer
 from firnline.server.prompts import try_record
 from firnline.server.proxy import limits
 from firnline.server.proxy.align import Agreement, agree, overlap

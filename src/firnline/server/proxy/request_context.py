@@ -14,7 +14,7 @@ from functools import partial
 
 from firnline.context.budget import Budget
 from firnline.context.context import Context, Piece, Section
-from firnline.context.marks import is_put_in
+from firnline.context.marks import INTERRUPTED, is_put_in
 from firnline.context.tools import Tool
 from firnline.errors import BudgetError
 from firnline.log.entry import Entry
@@ -24,7 +24,6 @@ from firnline.log.threads import run_by_size
 from firnline.log.tokens import REPLY_TOKENS, TokenCounter, counter
 from firnline.recall.result import ResultTokens
 from firnline.recall.tools import recall_tools
-from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy import limits
 from firnline.server.proxy.dialect import Location, UpstreamRequest
 from firnline.server.proxy.locate import LocatedRequest

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from firnline.context.marks import INTERRUPTED
 from firnline.errors import InputError, NotFound, StoreCorrupt
 from firnline.log import zstd
 from firnline.log.entry import Card, Entry
@@ -19,7 +20,6 @@ from firnline.log.message import Message
 from firnline.log.openai_items import items_of
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
-from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy import limits
 from firnline.server.proxy.response_events import NO_USAGE, Item, finished
 from firnline.server.streams import STOPPED
