@@ -17,7 +17,8 @@ from firnline.cli.bench.location import JsonSpot
 from firnline.cli.bench.measure import entries_in, measure
 from firnline.context.context import Context, Piece, Section
 from firnline.errors import BudgetError, InputError
-from firnline.log.entry import Entry, Hit
+from firnline.log.entry import Entry
+from firnline.log.hit import Hit
 from firnline.log.tokens import count_tokens
 from support import question_sets
 

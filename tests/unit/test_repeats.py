@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from firnline.log.entry import Hit
+from firnline.log.hit import Hit
 from firnline.log.message import Message, Part, ToolCall
 from firnline.recall.repeats import COMPARED_MAX, without_repeats
 from support.entries import entry

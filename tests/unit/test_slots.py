@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firnline.digest.slots import SpokenStatement, agree, as_own, current, outdated, statements
-from firnline.log.entry import Hit
+from firnline.log.hit import Hit
 from firnline.recall.updates import Outdated, order_hits
 from support.entries import chat
 

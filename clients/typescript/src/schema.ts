@@ -1815,6 +1815,10 @@ export interface components {
             /** @description The newer message that outdates what this one states. */
             superseded_by: number | null;
             superseded_in: string | null;
+            /** @description The parts of a long message that answer, in characters; else empty. */
+            passage: components["schemas"]["TextSpan"][];
+            /** @description The message's text, or its passage with [...] for what is left out. */
+            text: string;
             explanation: string;
         };
         /** @description The messages that were found, best first. */
@@ -2180,7 +2184,7 @@ export interface components {
             query: string;
             /** @description Maximum number of messages; default: 10, or no limit if `tokens` is set. */
             limit?: number | null;
-            /** @description Return as many messages as fit into this many tokens. */
+            /** @description Return as many messages as fit into this many tokens; of long ones, passages. */
             tokens?: number | null;
             /**
              * @description Only messages with these roles.
@@ -2347,6 +2351,11 @@ export interface components {
             lean: components["schemas"]["Cost"];
             with_tools: components["schemas"]["Cost"];
             whole: components["schemas"]["Cost"];
+        };
+        /** @description Characters of a text, from `start` up to `end`. */
+        TextSpan: {
+            start: number;
+            end: number;
         };
         /** @description A message with its time and metadata. */
         TimedMessage: {
@@ -3801,7 +3810,7 @@ export interface operations {
                 query: string;
                 /** @description Maximum number of messages; default: 10, or no limit if `tokens` is set. */
                 limit?: number | null;
-                /** @description Return as many messages as fit into this many tokens. */
+                /** @description Return as many messages as fit into this many tokens; of long ones, passages. */
                 tokens?: number | null;
                 /** @description Only messages with these roles. */
                 roles?: ("system" | "developer" | "user" | "assistant" | "tool")[];
@@ -3886,7 +3895,7 @@ export interface operations {
                 query: string;
                 /** @description Maximum number of messages; default: 10, or no limit if `tokens` is set. */
                 limit?: number | null;
-                /** @description Return as many messages as fit into this many tokens. */
+                /** @description Return as many messages as fit into this many tokens; of long ones, passages. */
                 tokens?: number | null;
                 /** @description Only messages with these roles. */
                 roles?: ("system" | "developer" | "user" | "assistant" | "tool")[];

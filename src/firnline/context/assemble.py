@@ -47,7 +47,8 @@ from firnline.context.verbatim import (
     stands_before,
 )
 from firnline.errors import BudgetError
-from firnline.log.entry import Digest, Entry, Hit, live
+from firnline.log.entry import Digest, Entry, live
+from firnline.log.hit import Hit
 from firnline.log.message import Message
 from firnline.log.tokens import REPLY_TOKENS
 

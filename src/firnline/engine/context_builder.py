@@ -46,7 +46,8 @@ from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, ModelError, StoreCorrupt, outline
 from firnline.log import limits
-from firnline.log.entry import Digest, Head, Hits, Key, Topic
+from firnline.log.entry import Digest, Head, Key, Topic
+from firnline.log.hit import Hits
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import TokenCounter, counter

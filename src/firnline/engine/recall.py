@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from firnline.embedding import MiniLM, default_embedder, open_embedder
 from firnline.engine.options import check_names
 from firnline.errors import FirnlineError, InputError, ModelError, StoreCorrupt, outline
-from firnline.log.entry import Entry, Hits, Key, Scope
+from firnline.log.entry import Key, Scope
+from firnline.log.hit import Hit, Hits
 from firnline.log.text import clean_name, clean_text
 from firnline.log.tokens import TokenCounter
 from firnline.protocols import Clock, Embedder, Progress, Store
@@ -127,9 +128,9 @@ class Recaller:
         head = await self._store.head(Key(self._tenant, scope.conversation))
         return head is not None and scope.describes(head)
 
-    def _size(self, entry: Entry) -> int:
-        message = entry.message
-        return int(self._count.text(f"{message.name or message.role}: {message.text}"))
+    def _size(self, hit: Hit) -> int:
+        message = hit.message
+        return int(self._count.text(f"{message.name or message.role}: {hit.text}"))
 
 
 def as_embedder(embedder: Embedder | str | None) -> Embedder | None:

@@ -10,7 +10,8 @@ from firnline.digest.facts import Evidence, Fact, read_statements
 from firnline.digest.slots import agree
 from firnline.language.stems import stem
 from firnline.language.terms import index_terms
-from firnline.log.entry import Entry, Hit
+from firnline.log.entry import Entry
+from firnline.log.hit import Hit
 from firnline.recall.query import QUESTION_CHARS_MAX
 from firnline.recall.updates import asked_slots, asks_past, question_words, slot_vocabulary
 

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeVar
 
-from firnline.log.entry import Hit
+from firnline.log import limits
+from firnline.log.entry import Entry
+from firnline.log.hit import Hit
 from firnline.recall.repeats import without_repeats
 
 Item = TypeVar("Item")
@@ -29,6 +31,8 @@ class _Tariff(NamedTuple):
 
 _SAID: Final = _Tariff(160, 1.0)
 _GENERATED: Final = _Tariff(80, 2.5)
+_LONGER: Final = 1.25
+_FRAME: Final = 4
 _GENERATED_ROLES: Final = frozenset(("assistant", "tool"))
 
 
@@ -37,7 +41,25 @@ def price(hit: Hit, role: str = "") -> float:
     message = hit.message
     generated = not message.name and message.role in _GENERATED_ROLES and message.role != role
     tariff = _GENERATED if generated else _SAID
-    return tariff.slope * math.log(max(hit.entry.tokens / tariff.free, 1.0))
+    return tariff.slope * math.log(max(least_tokens(hit.entry) / tariff.free, 1.0))
+
+
+def is_long(entry: Entry) -> bool:
+    """Whether only a passage of the entry is shown if it is long enough."""
+    return entry.tokens > _LONGER * limits.PASSAGE_TOKENS
+
+
+def least_tokens(entry: Entry) -> int:
+    """About how many tokens of an entry are shown: of a long one a passage."""
+    return limits.PASSAGE_TOKENS if is_long(entry) else entry.tokens
+
+
+def shown_tokens(hit: Hit) -> int:
+    """About how many tokens a hit takes: those of its passage, if it has one."""
+    if not hit.passage:
+        return hit.entry.tokens
+    share = len(hit.text) / max(len(hit.message.text), 1)
+    return math.ceil(hit.entry.tokens * share) + _FRAME
 
 
 def by_value(hits: Iterable[Hit], role: str = "") -> list[Hit]:

@@ -24,7 +24,8 @@ from firnline.digest.slots import SpokenStatement, statements
 from firnline.language.names import fold_name
 from firnline.language.stems import stem
 from firnline.language.terms import index_terms
-from firnline.log.entry import Entry, Hit, Key, Scope, live
+from firnline.log.entry import Entry, Key, Scope, live
+from firnline.log.hit import Hit
 from firnline.log.regex import regex
 from firnline.protocols import Store
 from firnline.recall.query import QUESTION_CHARS_MAX, RecallQuery

@@ -191,8 +191,9 @@ async def recall_dropped(memory: Memory, conversation: str, prompt: object, most
     if not dropped or not isinstance(prompt, str) or not prompt.strip() or not most:
         return ""
     hits = await memory.recall(conversation, prompt, tokens=most)
-    said = sorted((hit.seq, hit.message) for hit in hits if hit.seq <= dropped[-1].last)
-    lines = [f"[{message.role}, message {seq}] {message.text.strip()}" for seq, message in said]
+    said = sorted((hit.seq, hit.message.role, hit.text) for hit in hits)
+    last = dropped[-1].last
+    lines = [f"[{role}, message {seq}] {text.strip()}" for seq, role, text in said if seq <= last]
     if not lines:
         return ""
     head = "From this session, before it was compacted (the messages themselves, not a summary):"

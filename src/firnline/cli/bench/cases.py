@@ -26,13 +26,17 @@ class GoldEvidence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BenchQuestion:
-    """A question and its evidence; `by_session` if the evidence is sessions."""
+    """A question, its evidence, and what the set says of its answer, if it does.
+
+    `by_session` if the evidence is sessions.
+    """
 
     id: str
     text: str
     category: str
     evidence: tuple[GoldEvidence, ...]
     by_session: bool = False
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,9 @@ class CaseBuilder:
         self.left_out: Counter[str] = Counter()
         self.unknown = 0
 
-    def ask(self, name: str, text: str, category: str, evidence: Sequence[Hashable]) -> None:
+    def ask(
+        self, name: str, text: str, category: str, evidence: Sequence[Hashable], answer: str = ""
+    ) -> None:
         """Add a question with evidence in turns, by the ids of the file.
 
         Ids that name no turn, or several, are skipped.
@@ -77,7 +83,7 @@ class CaseBuilder:
             self.left_out[UNKNOWN_EVIDENCE] += 1
             return
         found = (GoldEvidence(_name(i), frozenset(self.places[i])) for i in known)
-        self.questions.append(BenchQuestion(name, text, category, tuple(found)))
+        self.questions.append(BenchQuestion(name, text, category, tuple(found), answer=answer))
 
     def case(self, conversation: str, messages: Iterable[Message]) -> BenchCase:
         """The case with all questions."""
