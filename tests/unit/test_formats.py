@@ -483,6 +483,12 @@ def test_mem0_memories_are_those_of_their_user_oldest_first():
     assert [m.text for m in conversations["ana/guide"]] == ["Speaks Finnish"]
 
 
+def test_mem0_memories_without_a_user_are_those_of_an_unknown_one():
+    memory = {"id": "1", "memory": "Lives in Oslo.", "created_at": "2025-01-01T00:00:00Z"}
+    conversations, _ = found("mem0", foreign_exports.dumped([memory]))
+    assert list(conversations) == ["unknown"]
+
+
 # -- what is wrong with a file ----------------------------------------------------------------
 
 

@@ -104,6 +104,11 @@ def assemble(view: View, plan: Plan, budget: Budget, material: Material, sizes: 
     return _Assembly(view, plan, budget, material, sizes).context()
 
 
+def check_room(view: View, plan: Plan, budget: Budget, material: Material, sizes: Sizes) -> None:
+    """Raise `BudgetError` if the required parts do not fit, whatever is digested."""
+    _Assembly(view, plan, budget, material, sizes).check_room()
+
+
 def assemble_whole(
     view: View, plan: Plan, budget: Budget, material: Material, sizes: Sizes
 ) -> Context | None:
@@ -127,6 +132,10 @@ class _Assembly:
         self.room = budget.limit - material.tools_tokens - self.framing
         self.must: dict[str, tuple[Piece, ...]] = {}
         self.notes = 0
+
+    def check_room(self) -> None:
+        if self.whole() is None:
+            self._mandatory()
 
     def context(self) -> Context:
         if (whole := self.whole()) is not None:

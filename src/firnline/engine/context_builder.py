@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from firnline.context import quote
-from firnline.context.assemble import Material, assemble, assemble_whole
+from firnline.context.assemble import Material, assemble, assemble_whole, check_room
 from firnline.context.budget import Budget, less
 from firnline.context.context import (
     DAMAGED,
@@ -191,11 +191,11 @@ class ContextBuilder:
         conflicts = 0
         for round_ in range(limits.FOLD_ROUNDS_MAX + 1):
             scene = await self._look(key, request, strategy, problems)
-            if not scene.plan.folds or not request.fold:
-                break
             background = self._pending.is_background(scene.strategy)
-            if scene.fits and not background:
+            if not (scene.plan.folds and request.fold) or (scene.fits and not background):
                 break
+            # A context that cannot be shown leaves no digest behind.
+            await self._assembled(check_room, scene, request)
             if background or round_ == limits.FOLD_ROUNDS_MAX:
                 problems += [] if background else [MORE_TO_FOLD]
                 await self._postpone(key, scene, request.budget)

@@ -33,6 +33,7 @@ logger: Final = logging.getLogger("firnline.digest")
 
 _WRONG: Final = frozenset(["empty", "refusal", "unsupported", "echo", "not_shorter", "broken"])
 _FAR_TOO_SHORT: Final = 8  # fewer than 1/8 of the requested words is no summary
+_QUOTE_CHARS: Final = 40
 _TARGET_SHARE: Final = 0.95  # a summary is shorter than what it covers
 
 
@@ -143,7 +144,9 @@ class DigestWriter:
         """Summarize and extract some entries, based on the earlier steps."""
         told = _entries_to_digest(fresh.entries)
         earlier = (state.text,) if state.written else tuple(d.text for d in job.takes)
-        words_min, words_max = _target(job.words, (*told, *window.entries), earlier)
+        wanted = job.words[0], max(job.words[1], limits.DIGEST_WORDS_MIN)
+        words_min, words_max = _target(wanted, (*told, *window.entries), earlier)
+        most = job.tokens_max and max(job.tokens_max, limits.DIGEST_TOKENS_MIN)
         brief = Brief(
             entries=told,
             earlier=earlier,
@@ -151,7 +154,7 @@ class DigestWriter:
             first_seq=job.fold.first_seq,
             words_min=words_min,
             words_max=words_max,
-            tokens_max=job.tokens_max,
+            tokens_max=most,
             prompt=job.fold.prompt,
         )
         summary, extracted = await asyncio.gather(
@@ -400,5 +403,7 @@ def _severity(problems: Sequence[check.SummaryProblem]) -> int:
 
 
 def _placeholder(brief: Brief) -> str:
-    """The text for entries without words, such as images: a digest is never empty."""
-    return f"({plural(len(brief.entries), 'message')} without text)"
+    """The text for messages without sentences, such as images: a digest is never empty."""
+    said = [entry.message.text.strip() for entry in brief.window or brief.entries]
+    first = next(filter(None, said), "")
+    return first[:_QUOTE_CHARS] or f"({plural(len(said), 'message')} without text)"

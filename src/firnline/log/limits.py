@@ -204,6 +204,10 @@ PROMPT_TEXT_CHARS_MAX: Final = 40_000
 """Characters of one message in a digest prompt; the middle of longer ones is cut."""
 PROMPT_TOOL_CHARS_MAX: Final = 4_000
 """The same for tool results."""
+DIGEST_WORDS_MIN: Final = 12
+"""Words that a digest may have in any case: one of a word or two would tell nothing."""
+DIGEST_TOKENS_MIN: Final = 24
+"""The same in tokens."""
 DIGEST_INLINE_CHARS: Final = 20_000
 """Texts up to this long are digested in the event loop, longer ones in a thread."""
 
