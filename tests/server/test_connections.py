@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from firnline.log import limits
 from firnline.server.jobs import RUNNING_MAX
 from support.live_server import free_port, running
 from support.rest_client import Api, parse_events
@@ -202,6 +203,31 @@ def test_what_is_not_http_is_answered_with_400(hasty):
         with connect(hasty) as client:
             client.sendall(sent)
             assert status(answer(client)) == 400
+
+
+REJECTED = [
+    (post("/api/v1/conversations/c/messages", TYPE, "content-length: 9000000"), 413),
+    (post("/api/v1/import", "content-type: text/plain", "content-length: 9000000"), 415),
+    (post("/api/v1/nothing", TYPE, "content-length: 8000000"), 404),
+]
+
+
+@pytest.mark.parametrize(("head", "expected"), REJECTED)
+def test_a_client_that_sends_all_before_it_reads_gets_the_rejection(hasty, head, expected):
+    """Closing with unread data would reset the connection; Python's urllib sends like this."""
+    size = int(head.rpartition(b": ")[2])
+    with connect(hasty) as client:
+        client.sendall(head.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+        for _ in range(size // 100_000):
+            client.sendall(b"x" * 100_000)
+        assert status(answer(client)) == expected
+
+
+def test_the_rest_of_a_rejected_body_is_not_awaited_for_long(hasty, monkeypatch):
+    monkeypatch.setattr(limits, "DRAIN_SECONDS", 0.2)
+    with connect(hasty) as client:
+        client.sendall(REJECTED[0][0].replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+        assert status(answer(client)) == 413
 
 
 # -- too many ---------------------------------------------------------------------------------
