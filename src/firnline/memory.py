@@ -364,21 +364,19 @@ class Memory:
         )
         key = self._key(conversation)
         request = await self._with_person(key, request, person)
-        if not fold:
-            return self._engine.with_estimate(await self._build(key, request, project=project))
-        with self._engine.events.timed("context", conversation) as timer:
-            built = timer.done(of_context, await self._build(key, request, project=project))
-        return self._engine.with_estimate(built)
-
-    async def _build(self, key: Key, request: BuildRequest, *, project: bool) -> Context:
-        """The context; where the conversation alone hardly fits, nothing is said of its person."""
         build = partial(self._engine.contexts.build, key, project=project)
-        try:
-            return await build(request)
-        except BudgetError:
-            if request.person is None:
-                raise
-            return await build(replace(request, person=None))
+        timed = self._engine.events.timed("context", conversation) if fold else nullcontext()
+        with timed as timer:
+            try:
+                built = await build(request)
+            except BudgetError:
+                if request.person is None:
+                    raise
+                # Where the conversation alone hardly fits, nothing is said of its person.
+                built = await build(replace(request, person=None))
+            if timer is not None:
+                timer.done(of_context, built)
+        return self._engine.with_estimate(built)
 
     async def _with_person(
         self, key: Key, request: BuildRequest, person: str | None

@@ -30,12 +30,12 @@ BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     # What is read next to the log is compared with its seals.
     # Repeats are left out of what is recalled, and chances say where it stops.
     # A store scores what it finds as every other store does, and reads what is small.
-    "context": (22, 45, 24, 77),
+    "context": (18, 45, 21, 77),
     # Found messages are read for statements that newer ones outdate.
-    "recall": (10, 15, 13, 39),
+    "recall": (8, 15, 13, 39),
     # The server limits its connections itself and looks at who is at their other end;
     # anonymous requests are kept apart.
-    "chat": (19, 44, 26, 71),
+    "chat": (18, 44, 26, 73),
 }
 CALLS = {
     "append": "One append",

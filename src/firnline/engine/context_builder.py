@@ -108,6 +108,11 @@ class _Scene:
         return limit is not None and self.whole_tokens <= limit
 
     @property
+    def first_fold(self) -> tuple[Fold, int | None, str, Topic | None]:
+        """The first digest of the plan, as `ContextBuilder.fold` creates it."""
+        return self.plan.folds[0], self.view.version, self.strategy.name, self.view.topic
+
+    @property
     def holds_whole_log(self) -> bool:
         """Whether the whole log was read."""
         return holds_whole_log(self.view)
@@ -201,7 +206,7 @@ class ContextBuilder:
                 await self._postpone(key, scene, request.budget)
                 break
             try:
-                await self._digest(key, scene)
+                await self.fold(key, *scene.first_fold)
             except ConflictError:
                 # Another process is digesting it, or just did: read it once more, do not wait.
                 conflicts += 1
@@ -252,7 +257,7 @@ class ContextBuilder:
                 logger.debug("No new messages to summarize for %s", key.conversation)
                 await self._pending.settle(key, scene.view.next_seq - 1, head)
                 return made
-            await self._digest(key, scene)
+            await self.fold(key, *scene.first_fold)
         return limits.FOLD_ROUNDS_MAX
 
     def forget(self, key: Key) -> None:
@@ -432,11 +437,6 @@ class ContextBuilder:
         await self._topics.folded(key, digest)
         self._emit("fold", key, of_fold(digest))
         return digest
-
-    async def _digest(self, key: Key, scene: _Scene) -> None:
-        """Create the first digest of the plan."""
-        view = scene.view
-        await self.fold(key, scene.plan.folds[0], view.version, scene.strategy.name, view.topic)
 
     def _emit(self, name: str, key: Key, values: Mapping[str, float | str]) -> None:
         self._events(Event(name, key.tenant, key.conversation, values))

@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any, Final, cast
 
 import h11
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -148,7 +149,8 @@ class BoundedConnection(H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self._settings, self._crowd = settings, crowd
         self.conn: _Parser = _Parser(settings.header_bytes_max)
-        self._application, self.app = self.app, self._answer
+        self._application: ASGIApp = self.app
+        self.app = self._answer
         self._header_seconds = settings.header_seconds
         self._timer: asyncio.TimerHandle | None = None
         self._over = self._ended = self._answered = False
@@ -321,7 +323,7 @@ class BoundedConnection(H11Protocol):
         self.transport.write_eof()
         self.loop.call_later(limits.LINGER_SECONDS, self.transport.abort)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _answer(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """The application; the rest of a request that it has not read is read before its end.
 
         Otherwise uvicorn would close the connection with unread data, which resets it, and a client
@@ -339,7 +341,7 @@ class BoundedConnection(H11Protocol):
                 message = {"type": "http.response.body"}
             await send(message)
 
-        await self._application(scope, receive, send_and_drain)
+        return self._application(scope, receive, send_and_drain)
 
     async def _answer_health(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application beyond the cap."""
