@@ -301,7 +301,7 @@ class Memory:
         if not await is_still(self._store, key, found[0]):  # also if its name is in use again
             with suppress(InputError, UnknownConversation):
                 await self._store.pin(key, seq, pinned=False)
-            raise UnknownConversation(f"{conversation!r} was erased meanwhile")
+            raise UnknownConversation(f"{conversation!r} was erased in the meantime")
 
     async def unpin(self, conversation: str, seq: int) -> None:
         """Unpin an entry."""

@@ -255,7 +255,7 @@ class Digester:
             new = await self._store.members(key, topic.id, topic.last_seq + 1)
             if now is not None and now.entries == topic.entries + len(new):
                 return
-        raise ConflictError(f"{key.conversation}: topic {topic.id} was merged meanwhile")
+        raise ConflictError(f"{key.conversation}: topic {topic.id} was merged in the meantime")
 
     async def _fail(self, lease: Lease, begun: Digest, error: BaseException) -> None:
         """Mark the digest as failed; if that fails, too, its lease expires."""

@@ -189,7 +189,7 @@ async def append_to_turn(
     for _ in range(limits.ANSWER_TRIES):
         head = await store.head(key)
         if head is None or not await is_still(store, key, question):
-            raise UnknownConversation(f"{key.conversation!r} was erased meanwhile")
+            raise UnknownConversation(f"{key.conversation!r} was erased in the meantime")
         # If another message was stored first, check again that it was not erased.
         try:
             return await append(
@@ -250,7 +250,7 @@ class _Tally:
 
     def turn(self, answer: Entry, degraded: str = "") -> Turn:
         if self.context is None:
-            raise ModelError("the model was not asked")
+            raise ModelError("the turn ended before the model was called")
         return Turn(
             question=self.question,
             answer=answer,

@@ -21,7 +21,7 @@ from firnline.log.message import parse_time
 from firnline.server.bodies import NAME_SHOWN
 
 BUDGET_HELP: Final = (
-    'a budget must be a number of tokens, a model\'s name such as "gpt-4o",'
+    'a budget is a number of tokens, a model\'s name such as "gpt-4o",'
     ' or {"window_tokens": 8000, "reserve_tokens": 1000}'
 )
 

@@ -23,7 +23,7 @@ from firnline.log.message import Message
 from firnline.memory import Memory
 from firnline.protocols import ChatModel
 from firnline.server.prompts import record_turn
-from firnline.server.telegram.jobs import Job
+from firnline.server.telegram.jobs import ReplyJob
 from firnline.server.telegram.settings import BotSettings
 
 _CONFLICTS_MAX: Final = 50
@@ -44,7 +44,7 @@ class Asking:
     memory: Memory
     bot: BotSettings
     model: ChatModel
-    jobs: Sequence[Job]
+    jobs: Sequence[ReplyJob]
     questions: Sequence[Entry]
     seconds: float
     overtaken: Callable[[], Awaitable[bool]]
@@ -56,7 +56,7 @@ class Asking:
         return self.jobs[0].place.conversation
 
 
-async def questions_of(memory: Memory, jobs: Sequence[Job]) -> Sequence[Entry]:
+async def questions_of(memory: Memory, jobs: Sequence[ReplyJob]) -> Sequence[Entry]:
     """The messages to answer; `UnknownConversation` if they do not exist."""
     conversation = jobs[0].place.conversation
     found = await memory.read_at(conversation, [job.seq for job in jobs])

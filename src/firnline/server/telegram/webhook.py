@@ -25,7 +25,7 @@ from firnline.log.wire import load_json, parse_unique
 from firnline.memory import Memory
 from firnline.protocols import Clock, Event, Observer
 from firnline.server.telegram import updates
-from firnline.server.telegram.jobs import EDIT, MOVED, REFUSED, Job, Place
+from firnline.server.telegram.jobs import EDIT, MOVED, REFUSED, Place, ReplyJob
 from firnline.server.telegram.settings import BotSettings, checked
 from firnline.server.telegram.updates import Incoming
 
@@ -149,7 +149,7 @@ class _Intake:
             place.conversation, incoming.message, idempotency_key=self._key(incoming)
         )
         if incoming.asks and incoming.mentions != ():
-            job = Job(
+            job = ReplyJob(
                 place=place,
                 seq=appended.seq,
                 update_id=incoming.update_id,

@@ -40,8 +40,8 @@ from firnline.server.telegram.answer import (
 from firnline.server.telegram.api import Api, TelegramError
 from firnline.server.telegram.jobs import (
     Claim,
-    Job,
     Place,
+    ReplyJob,
     delivery_of,
     drop_jobs,
     is_ahead,
@@ -156,7 +156,7 @@ class TelegramWorker(BackgroundTask):
         firsts = [next(chat) for _, chat in groupby(jobs, lambda job: job.place)]
         return [job.place for job in firsts if not self._is_postponed(job)]
 
-    def _is_postponed(self, job: Job) -> bool:
+    def _is_postponed(self, job: ReplyJob) -> bool:
         return is_ahead(job.due, self._clock, limits.POSTPONE_SECONDS_MAX)
 
     async def _cards(self, tenant: str) -> TenantCards:
@@ -206,7 +206,7 @@ class TelegramWorker(BackgroundTask):
                 await self._postpone(batch[0], error)
         return done
 
-    async def _batch(self, batch: Sequence[Job], claim: Claim, *, patient: bool) -> int:
+    async def _batch(self, batch: Sequence[ReplyJob], claim: Claim, *, patient: bool) -> int:
         """Answer some messages together and send the answer; returns 1."""
         first = batch[0]
         memory = await self._memory_of(first.place.tenant)
@@ -218,7 +218,7 @@ class TelegramWorker(BackgroundTask):
         await drop_jobs(memory.cards, first.place, answered)
         return 1
 
-    async def _answered(self, memory: Memory, batch: Sequence[Job], *, patient: bool) -> Entry:
+    async def _answered(self, memory: Memory, batch: Sequence[ReplyJob], *, patient: bool) -> Entry:
         place, last = batch[0].place, batch[-1].seq
 
         async def overtaken() -> bool:
@@ -244,7 +244,7 @@ class TelegramWorker(BackgroundTask):
             typing.cancel()
             await asyncio.wait({typing})
 
-    async def _meant(self, jobs: Sequence[Job]) -> list[Job]:
+    async def _meant(self, jobs: Sequence[ReplyJob]) -> list[ReplyJob]:
         """The jobs that are for this bot; in a group, a message may mention other users."""
         meant = [job for job in jobs if job.mentions is None or await self._is_me(job)]
         others = {job.seq for job in jobs} - {job.seq for job in meant}
@@ -253,14 +253,14 @@ class TelegramWorker(BackgroundTask):
             await drop_jobs(await self._cards(place.tenant), place, others)
         return meant
 
-    async def _is_me(self, job: Job) -> bool:
+    async def _is_me(self, job: ReplyJob) -> bool:
         bot_id = job.place.bot_id
         if bot_id not in self._names:
             me = await self._apis[bot_id].call("getMe")
             self._names[bot_id] = str(me.get("username") or "").lower()
         return self._names[bot_id] in (job.mentions or ())
 
-    async def _typing(self, job: Job) -> None:
+    async def _typing(self, job: ReplyJob) -> None:
         """Show the typing status in the chat."""
         while True:
             # A failure does not matter.
@@ -275,7 +275,7 @@ class TelegramWorker(BackgroundTask):
 
     # -- sending ------------------------------------------------------------------------------
 
-    async def _send(self, job: Job, found: Entry, claim: Claim) -> None:
+    async def _send(self, job: ReplyJob, found: Entry, claim: Claim) -> None:
         """Send the remaining parts of an answer; a final failure is recorded."""
         cards = await self._cards(job.place.tenant)
         sent = await delivery_of(cards, job.place, found.seq)
@@ -299,7 +299,7 @@ class TelegramWorker(BackgroundTask):
         else:
             self._tell(job, "sent", len(parts))
 
-    async def _part(self, job: Job, text: str, *, first: bool) -> int:
+    async def _part(self, job: ReplyJob, text: str, *, first: bool) -> int:
         """Send one part; returns its message id."""
         message: dict[str, Any] = {"message_thread_id": job.forum_topic, "text": text}
         if job.group and first:  # only the first part is a reply to the question
@@ -315,7 +315,7 @@ class TelegramWorker(BackgroundTask):
             sent = await api.call("sendMessage", chat_id=moved_to, **message)
         return int(sent["message_id"])
 
-    async def _postpone(self, first: Job, error: Exception) -> None:
+    async def _postpone(self, first: ReplyJob, error: Exception) -> None:
         """Schedule a retry; the oldest job of a chat holds the time for all."""
         attempts = first.attempts + 1
         wait = retry_delay(self._backoff, attempts, error)
@@ -331,7 +331,7 @@ class TelegramWorker(BackgroundTask):
         )
         await (await self._cards(first.place.tenant)).put(later.card())
 
-    def _tell(self, job: Job, outcome: str, parts: int) -> None:
+    def _tell(self, job: ReplyJob, outcome: str, parts: int) -> None:
         place = job.place
         values: Values = {"bot": self._bots[place.bot_id].name, "outcome": outcome, "parts": parts}
         self._events[place.bot_id](
@@ -339,7 +339,7 @@ class TelegramWorker(BackgroundTask):
         )
 
 
-def _together(jobs: Sequence[Job]) -> list[Job]:
+def _together(jobs: Sequence[ReplyJob]) -> list[ReplyJob]:
     """The jobs for one answer: a command alone, else all jobs up to the next command."""
     if not jobs or jobs[0].command in _FIXED:
         return [*jobs[:1]]

@@ -109,7 +109,7 @@ class MongoStore:
     async def open(self) -> None:
         """Connect, create what is missing, and finish interrupted operations."""
         if self._process:
-            raise StoreError("the store is open already")
+            raise StoreError("the store is already open")
         try:
             await self._database.connect()
             await schema.prepare(self._database)

@@ -255,7 +255,8 @@ class MongoWriter:
             self._database, key, lambda s: log.span(self._database, s, first, last), none
         )
         if not entries:
-            raise StoreUnavailable(f"{key.conversation} was erased meanwhile; nothing was written")
+            name = key.conversation
+            raise StoreUnavailable(f"{name} was erased in the meantime; nothing was written")
         return tuple(entries)
 
     async def _write(self, key: Key, state: HeadState | None, plan: _WritePlan) -> bool:

@@ -137,7 +137,7 @@ class SqliteStore:
     async def open(self) -> None:
         """Create or migrate the file, and finish what a crash interrupted."""
         if self._readers is not None:
-            raise StoreError("the store is open already")
+            raise StoreError("the store is already open")
         self._process = os.getpid()
         if self._place.path in _open_before_fork:
             raise StoreError(
