@@ -24,6 +24,7 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from firnline.context.context import BY_WORDS_ONLY
+from firnline.embedding.likeness import likeness_of
 from firnline.embedding.token_embedder import QuestionTokens, TokenEmbedder
 from firnline.errors import FirnlineError, outline
 from firnline.log import limits
@@ -40,8 +41,6 @@ from firnline.recall.rank import features, order, token_feature
 from firnline.recall.repeats import without_repeats
 from firnline.recall.tools import find_recalled
 from firnline.recall.updates import put_current_first
-from firnline.topics import Rules
-from firnline.topics.similarity import likeness
 
 logger: Final = logging.getLogger("firnline.recall")
 
@@ -133,7 +132,7 @@ class EntryFinder:
         self._store, self._clock, self._conversations = store, clock, conversations
         self._embedder, self._near = embedder, near
         self._breaker = Breaker(failures=3)  # do not wait for an embedder that keeps failing
-        self._near_enough = _ALIKE * likeness(embedder.name, Rules()) if embedder else 1.0
+        self._near_enough = _ALIKE * likeness_of(embedder.name) if embedder else 1.0
 
     async def find(
         self,

@@ -6,6 +6,7 @@ digest, what to merge, how important a topic is, and what a follow-up question i
 
 from __future__ import annotations
 
+from firnline.embedding.likeness import LIKENESS
 from firnline.topics.decay import (
     TopicStats,
     half_life,
@@ -19,7 +20,7 @@ from firnline.topics.fold import entries_to_fold, is_just_restored, mark_folded
 from firnline.topics.followup import depends_on_context, is_followup
 from firnline.topics.merge import MergeResult, merge_pair, merge_topics
 from firnline.topics.rules import Rules
-from firnline.topics.similarity import LIKENESS, TopicMatch, calibrate, match_topics
+from firnline.topics.similarity import TopicMatch, calibrate, match_topics
 from firnline.topics.standalone import check_rewrite, standalone, standalone_messages
 from firnline.topics.state import (
     TopicState,

@@ -1,31 +1,22 @@
 """The similarity of a message and a topic: a cosine, calibrated to one scale for every model.
 
-The threshold of 0.7 assumes a model with high cosines. Those of sentence models are lower: with
-MiniLM two messages on one subject have about 0.35, on different subjects 0.03. So each model has a
-**likeness**: the raw cosine between a message and a topic's mean from which they usually belong
-together. The calibrated similarity is linear through (-1, 0), (likeness, 0.7) and (1, 1).
+The threshold of 0.7 assumes a model with high cosines; those of sentence models are lower. So the
+calibrated similarity is linear through (-1, 0), (the model's likeness, 0.7) and (1, 1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from heapq import nsmallest
 from typing import Final, NamedTuple
 
+from firnline.embedding.likeness import likeness_of
 from firnline.embedding.quantize import signs as sign_code
 from firnline.log.entry import Topic
 from firnline.topics.rules import Rules
 from firnline.topics.vectors import Floats, dot, norm, unpack
 
-LIKENESS: Final[Mapping[str, float]] = {
-    "all-MiniLM-L6-v2-int8": 0.28,
-    "universal-sentence-encoder-multilingual-3": 0.44,
-    "words-1": 0.14,
-}
-"""By the name of the embedder; docs/strategies/topics.md has the measurements."""
-LIKENESS_DEFAULT: Final = 0.45
-"""For models that were not measured: between MiniLM's and those with high cosines."""
 COMPARED_MAX: Final = 100
 """Topics that one message is compared with."""
 ANCHOR: Final = 0.7
@@ -42,7 +33,7 @@ class TopicMatch(NamedTuple):
 
 def likeness(model: str, rules: Rules) -> float:
     """The raw cosine that means 0.7 for this model."""
-    return rules.likeness.get(model, LIKENESS.get(model, LIKENESS_DEFAULT))
+    return rules.likeness.get(model, likeness_of(model))
 
 
 def calibrate(raw: float, likeness_: float) -> float:
