@@ -32,7 +32,7 @@ from firnline.context.context import (
     repeated,
 )
 from firnline.context.person import PersonMaterial, person_sections, with_person
-from firnline.context.plan import Fold, Plan, Strategy, View, check, scaled
+from firnline.context.plan import Fold, Plan, Strategy, View, check, scaled, units
 from firnline.context.render import Sizes, render_data, render_document
 from firnline.context.verbatim import holds_whole_log
 from firnline.context.view import look, newest_question, read_frame
@@ -46,7 +46,7 @@ from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, ModelError, StoreCorrupt, outline
 from firnline.log import limits
-from firnline.log.entry import Digest, Head, Hits, Key, Topic
+from firnline.log.entry import Digest, Head, Hits, Key, Topic, live
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import TokenCounter, counter
@@ -194,7 +194,7 @@ class ContextBuilder:
             if not scene.plan.folds or not request.fold:
                 break
             background = self._pending.is_background(scene.strategy)
-            if scene.fits and not background:
+            if not background and (scene.fits or await self._has_room(scene, request)):
                 break
             if background or round_ == limits.FOLD_ROUNDS_MAX:
                 problems += [] if background else [MORE_TO_FOLD]
@@ -212,6 +212,20 @@ class ContextBuilder:
                 await self._postpone(key, scene, request.budget)
                 break
         return scene
+
+    async def _has_room(self, scene: _Scene, request: BuildRequest) -> bool:
+        """Whether a digest is not due: a plan estimates, and here the prompt is counted.
+
+        For strategies that digest when the prompt is more than their limit.
+        """
+        plan = scene.plan
+        if not scene.strategy.waits or plan.limit_tokens is None or plan.open_max is not None:
+            return False
+        calm = replace(scene, plan=replace(plan, folds=()))
+        context = await self._assembled(assemble, calm, request)
+        entries = (unit.entries for unit in units(live(scene.view.entries)) if not unit.problem)
+        opened = {e.seq for some in entries for e in some if e.seq >= scene.view.first_open}
+        return context.tokens <= plan.limit_tokens and opened <= set(context.seqs)
 
     async def _assembled(self, build: Callable[..., T], scene: _Scene, request: BuildRequest) -> T:
         """What `build`, one of `context.assemble`, returns for the scene."""
@@ -457,7 +471,6 @@ class ContextBuilder:
         """Old entries for the question; none if the whole log is shown."""
         if not request.question or not scene.material.recall_tokens or scene.fits:
             return Hits()
-        question = await self._rewriter.standalone(key, request.question)
         # Some of them are already in the context, so request more than fits.
         limit, stated = request.budget.limit, request.budget.recall_tokens
         most = quote.most_quotes(limit) if stated is None else stated
@@ -465,7 +478,20 @@ class ContextBuilder:
         tokens = 2 * room
         newest = scene.view.entries
         shown_from = newest[0].seq if newest else scene.view.next_seq
-        return await self._recaller.for_context(key, question, tokens, shown_from)
+        return await self.recall(key, request.question, tokens, shown_from)
+
+    async def recall(
+        self,
+        key: Key,
+        question: str,
+        tokens: int,
+        shown_from: int = 0,
+        *,
+        project: str | None = None,
+    ) -> Hits:
+        """Entries for a question in the conversation, or in all of a project."""
+        asked = await self._rewriter.standalone(key, question)
+        return await self._recaller.for_context(key, asked, tokens, shown_from, project)
 
     async def _retrieve(self, context: Context, request: BuildRequest) -> Context:
         """The context with the documents of the retriever, as many as fit."""
