@@ -204,6 +204,8 @@ FOLD_TOKENS_MIN: Final = 100
 """Fewer tokens are not worth a digest."""
 DATA_TOKENS: Final = 400
 """The limit for important data, unless the budget is large."""
+GROWTH_SHARE: Final = 8
+"""An eighth of a threshold may be added before the next digest."""
 RESIDUE_TOKENS: Final = 150
 """The default limit for facts quoted with a summary because it leaves them out."""
 

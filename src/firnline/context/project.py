@@ -19,7 +19,7 @@ from firnline.context.context import Context, LeftOut, Piece, Section, SectionNa
 from firnline.context.plan import Plan, Strategy, View, units
 from firnline.context.render import NOTHING_YET, Sizes, render_digest, shortened
 from firnline.context.verbatim import stands_before
-from firnline.context.view import Frame, is_system
+from firnline.context.view import ContextFrame, is_system
 from firnline.log.entry import Digest, Entry, Head, Hit, ProjectEntry
 from firnline.log.message import Message, call_ids, result_ids
 
@@ -41,7 +41,7 @@ _BEFORE: Final[tuple[SectionName, ...]] = ("system", "pinned", "task", "profile"
 
 
 @dataclass(slots=True)
-class Part:
+class ProjectPart:
     """One conversation of a project: from where on it is shown, and its digests.
 
     `begins` is its first entry that is not shown as another conversation's. `version` is the newest
@@ -87,7 +87,7 @@ class ProjectView:
     """
 
     own: str
-    parts: dict[str, Part] = field(default_factory=dict)
+    parts: dict[str, ProjectPart] = field(default_factory=dict)
     found: list[ProjectEntry] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     complete: bool = False
@@ -162,7 +162,7 @@ def room_of(parameters: Mapping[str, Any], free: int, quotes: int | None) -> Pro
 def choose(
     view: ProjectView,
     parameters: Mapping[str, Any],
-    frame: Frame,
+    frame: ContextFrame,
     limit: int,
     quotes: int | None,
     before: int | None,
@@ -236,7 +236,11 @@ def after_torn(entries: Sequence[Entry], first: int) -> int:
 
 
 def own_strategy(
-    parameters: Mapping[str, Any], part: Part, room: ProjectRoom | None, memory: int, factor: float
+    parameters: Mapping[str, Any],
+    part: ProjectPart,
+    room: ProjectRoom | None,
+    memory: int,
+    factor: float,
 ) -> Strategy:
     """The strategy for the conversation itself: from where on it is shown is decided already.
 
@@ -324,7 +328,9 @@ def _foreign(piece: Piece, name: str) -> Piece:
     return piece._replace(entry=None, origin=f"message {seq} of {name}")
 
 
-def _digest_pieces(parts: Sequence[Part], sizes: Sizes, tokens: int) -> tuple[list[Piece], int]:
+def _digest_pieces(
+    parts: Sequence[ProjectPart], sizes: Sizes, tokens: int
+) -> tuple[list[Piece], int]:
     """The digests that are needed of conversations, the oldest first; how many lack some.
 
     There is room for the newest ones first; `parts` begin with the newest conversation.

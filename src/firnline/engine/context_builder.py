@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -21,7 +21,6 @@ from firnline.context import quote
 from firnline.context.assemble import Material, assemble, assemble_whole
 from firnline.context.budget import Budget, less
 from firnline.context.context import (
-    DAMAGED,
     MORE_TO_FOLD,
     Context,
     LeftOut,
@@ -32,7 +31,7 @@ from firnline.context.context import (
     repeated,
 )
 from firnline.context.person import PersonMaterial, person_sections, with_person
-from firnline.context.plan import Fold, Plan, Strategy, View, check, scaled, units
+from firnline.context.plan import Fold, Plan, Strategy, View, check, scaled
 from firnline.context.render import Sizes, render_data, render_document
 from firnline.context.verbatim import holds_whole_log
 from firnline.context.view import look, newest_question, read_frame
@@ -106,6 +105,11 @@ class _Scene:
         """Whether the whole log is shown, so that nothing has to be found."""
         limit = self.plan.limit_tokens
         return limit is not None and self.whole_tokens <= limit
+
+    @property
+    def due(self) -> tuple[Fold, int | None, str, Topic | None]:
+        """The first digest of the plan, as `ContextBuilder.fold` takes it."""
+        return self.plan.folds[0], self.view.version, self.strategy.name, self.view.topic
 
     @property
     def holds_whole_log(self) -> bool:
@@ -194,14 +198,15 @@ class ContextBuilder:
             if not scene.plan.folds or not request.fold:
                 break
             background = self._pending.is_background(scene.strategy)
-            if not background and (scene.fits or await self._has_room(scene, request)):
-                break
+            calm = None if background else await self._not_due(scene, request)
+            if calm is not None:
+                return calm
             if background or round_ == limits.FOLD_ROUNDS_MAX:
                 problems += [] if background else [MORE_TO_FOLD]
                 await self._postpone(key, scene, request.budget)
                 break
             try:
-                await self._digest(key, scene)
+                await self.fold(key, *scene.due)
             except ConflictError:
                 # Another process is digesting it, or just did: read it once more, do not wait.
                 conflicts += 1
@@ -213,19 +218,21 @@ class ContextBuilder:
                 break
         return scene
 
-    async def _has_room(self, scene: _Scene, request: BuildRequest) -> bool:
-        """Whether a digest is not due: a plan estimates, and here the prompt is counted.
+    async def _not_due(self, scene: _Scene, request: BuildRequest) -> _Scene | None:
+        """The scene if no digest is due: a plan estimates a prompt, and here it is counted.
 
-        For strategies that digest when the prompt is more than their limit.
+        For strategies that digest when a prompt is more than their limit.
         """
-        plan = scene.plan
+        plan, view = scene.plan, scene.view
+        if scene.fits:
+            return scene
         if not scene.strategy.waits or plan.limit_tokens is None or plan.open_max is not None:
-            return False
+            return None
         calm = replace(scene, plan=replace(plan, folds=()))
         context = await self._assembled(assemble, calm, request)
-        entries = (unit.entries for unit in units(live(scene.view.entries)) if not unit.problem)
-        opened = {e.seq for some in entries for e in some if e.seq >= scene.view.first_open}
-        return context.tokens <= plan.limit_tokens and opened <= set(context.seqs)
+        seqs = {e.seq for u in view.open_units() if not u.problem for e in live(u.entries)}
+        fits = context.tokens <= plan.limit_tokens and seqs <= set(context.seqs)
+        return calm if fits else None
 
     async def _assembled(self, build: Callable[..., T], scene: _Scene, request: BuildRequest) -> T:
         """What `build`, one of `context.assemble`, returns for the scene."""
@@ -238,7 +245,6 @@ class ContextBuilder:
         self, context: Context, key: Key, scene: _Scene, request: BuildRequest
     ) -> Context:
         """The whole log instead of a context that is larger, or that has no need for digests."""
-        fits = scene.fits
         if not scene.holds_whole_log:
             limit = request.budget.limit
             found = await look(self._store, key, layered(), tail_tokens=limit, fold_tokens=limit)
@@ -247,7 +253,7 @@ class ContextBuilder:
         whole = await self._assembled(assemble_whole, scene, request)
         if whole is None:
             return context
-        if fits or whole.tokens < context.tokens:
+        if scene.fits or whole.tokens < context.tokens:
             return whole
         return replace(context, log_tokens=whole.log_tokens)
 
@@ -266,7 +272,7 @@ class ContextBuilder:
                 logger.debug("No new messages to summarize for %s", key.conversation)
                 await self._pending.settle(key, scene.view.next_seq - 1, head)
                 return made
-            await self._digest(key, scene)
+            await self.fold(key, *scene.due)
         return limits.FOLD_ROUNDS_MAX
 
     def forget(self, key: Key) -> None:
@@ -369,30 +375,16 @@ class ContextBuilder:
     async def _view(
         self, key: Key, strategy: Strategy, request: BuildRequest, problems: list[str]
     ) -> View:
-        tail_tokens = request.budget.limit
-        if request.beside is not None:
-            tail_tokens = max(tail_tokens, request.beside.tail_tokens)
+        least = request.beside.tail_tokens if request.beside else 0
         look_at = partial(look, self._store, key, strategy)
         if strategy.by_topic:
             look_at = partial(self._topics.look, key)
-        read = partial(look_at, tail_tokens=tail_tokens, fold_tokens=limits.FOLD_TOKENS_MAX)
-        return await self.read_repaired(key, read, problems)
-
-    async def read_repaired(
-        self, key: Key, read: Callable[[], Awaitable[T]], problems: list[str]
-    ) -> T:
-        """What `read` returns; if a digest is damaged, again after it was set aside.
-
-        A damaged digest loses nothing: it is made again from the log, and what the application
-        stated from the journal. A damaged entry raises again.
-        """
+        tail_tokens = max(request.budget.limit, least)
+        tokens = {"tail_tokens": tail_tokens, "fold_tokens": limits.FOLD_TOKENS_MAX}
         try:
-            return await read()
+            return await look_at(**tokens)
         except StoreCorrupt:
-            aside = await self._digester.set_damaged_aside(key)
-            stated = await self._repairer.restore_data(key)
-            problems.append(DAMAGED.format(max(aside, 1), stated))
-            return await read()
+            return await self._repairer.look_again(key, partial(look_at, **tokens), problems)
 
     def _plan(self, strategy: Strategy, view: View, budget: Budget) -> Plan:
         """The strategy's plan, made in the tokens with which the entries were counted."""
@@ -446,11 +438,6 @@ class ContextBuilder:
         await self._topics.folded(key, digest)
         self._emit("fold", key, of_fold(digest))
         return digest
-
-    async def _digest(self, key: Key, scene: _Scene) -> None:
-        """Create the first digest of the plan."""
-        view = scene.view
-        await self.fold(key, scene.plan.folds[0], view.version, scene.strategy.name, view.topic)
 
     def _emit(self, name: str, key: Key, values: Mapping[str, float | str]) -> None:
         self._events(Event(name, key.tenant, key.conversation, values))

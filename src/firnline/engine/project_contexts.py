@@ -26,7 +26,7 @@ from firnline.context.project import (
     QUOTES_HEADING,
     Choice,
     Others,
-    Part,
+    ProjectPart,
     ProjectView,
     choose,
     merged,
@@ -39,7 +39,15 @@ from firnline.context.view import in_force, read_frame
 from firnline.engine.context_builder import Beside, BuildRequest, ContextBuilder
 from firnline.engine.pending import PendingDigests
 from firnline.engine.project_reader import ProjectReader, uncounted
-from firnline.errors import BudgetError, ConflictError, FirnlineError, ModelError, outline
+from firnline.engine.repair import Repairer
+from firnline.errors import (
+    BudgetError,
+    ConflictError,
+    FirnlineError,
+    ModelError,
+    StoreCorrupt,
+    outline,
+)
 from firnline.log import limits
 from firnline.log.entry import Digest, Head, Key, ProjectEntry
 from firnline.log.message import Message
@@ -56,7 +64,7 @@ _WORDS: Final = (100, 600)  # of a digest
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _ProjectJob:
     """A context to build, and the problems on the way."""
 
     key: Key
@@ -75,10 +83,15 @@ class ProjectContexts:
     """Builds contexts; those by the strategy `project` show the other conversations, too."""
 
     def __init__(
-        self, store: Store, builder: ContextBuilder, pending: PendingDigests, count: TokenCounter
+        self,
+        store: Store,
+        builder: ContextBuilder,
+        pending: PendingDigests,
+        repairer: Repairer,
+        count: TokenCounter,
     ) -> None:
         self._store, self._builder, self._count = store, builder, count
-        self._pending = pending
+        self._pending, self._repairer = pending, repairer
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._first_shown: OrderedDict[_Place, tuple[str, int]] = OrderedDict()
 
@@ -136,11 +149,14 @@ class ProjectContexts:
         self, key: Key, head: Head, request: BuildRequest, strategy: Strategy
     ) -> Context:
         """The context of a conversation with the others of its project."""
-        job = _Job(key, request, strategy, self._sizes(request))
+        job = _ProjectJob(key, request, strategy, self._sizes(request))
 
         async def read_digests(of: Key) -> tuple[Digest, ...]:
-            read = partial(in_force, self._store, of)
-            return await self._builder.read_repaired(of, read, job.problems)
+            try:
+                return await in_force(self._store, of)
+            except StoreCorrupt:
+                look = partial(in_force, self._store, of)
+                return await self._repairer.look_again(of, look, job.problems)
 
         reader = ProjectReader(self._store, key.tenant, head, job.sizes, read_digests)
         view = await reader.read(strategy.parameters, request.budget.limit)
@@ -160,7 +176,7 @@ class ProjectContexts:
 
     # -- choosing -----------------------------------------------------------------------------
 
-    async def _choose(self, job: _Job, view: ProjectView) -> Choice:
+    async def _choose(self, job: _ProjectJob, view: ProjectView) -> Choice:
         """How many of the newest entries are shown."""
         request = job.request
         frame = await read_frame(
@@ -197,7 +213,7 @@ class ProjectContexts:
 
     # -- digesting ----------------------------------------------------------------------------
 
-    async def _digest(self, job: _Job, view: ProjectView, choice: Choice) -> None:
+    async def _digest(self, job: _ProjectJob, view: ProjectView, choice: Choice) -> None:
         """Digest what is not shown, now or in the background."""
         due = [part for part in view.parts.values() if part.is_due]
         if choice.room is None or choice.room.count is not None or not due:
@@ -211,7 +227,7 @@ class ProjectContexts:
             task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
             self._tasks[job.key] = task
 
-    async def _fold_all(self, job: _Job, due: Sequence[Part], memory: int) -> None:
+    async def _fold_all(self, job: _ProjectJob, due: Sequence[ProjectPart], memory: int) -> None:
         """Digest the oldest entries of conversations; the rest is left to the next call."""
         made = 0
         for part in due:
@@ -230,7 +246,7 @@ class ProjectContexts:
             if made == limits.FOLD_ROUNDS_MAX:
                 return
 
-    async def _fold(self, key: Key, part: Part, job: _Job, memory: int) -> bool:
+    async def _fold(self, key: Key, part: ProjectPart, job: _ProjectJob, memory: int) -> bool:
         """Digest what is not shown of a conversation, unless that is too little."""
         start = part.digests[-1].last_seq + 1 if part.digests else 0
         last = part.shown_from - 1
@@ -251,7 +267,7 @@ class ProjectContexts:
     # -- merging ------------------------------------------------------------------------------
 
     async def _merge(
-        self, job: _Job, view: ProjectView, choice: Choice, shown: list[ProjectEntry]
+        self, job: _ProjectJob, view: ProjectView, choice: Choice, shown: list[ProjectEntry]
     ) -> Context:
         """The context of the conversation, with what is shown of the others."""
         own, parts = view.parts[view.own], view.parts.values()
@@ -278,7 +294,7 @@ class ProjectContexts:
         return await self._builder.build(job.key, replace(job.request, beside=beside), planned)
 
     async def _with_quotes(
-        self, job: _Job, view: ProjectView, others: Others, tokens: int
+        self, job: _ProjectJob, view: ProjectView, others: Others, tokens: int
     ) -> Others:
         """With quotes of older entries of other conversations that fit the question."""
         request, own = job.request, view.parts[view.own]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from firnline.context.marks import INTERRUPTED
 from firnline.context.plan import View, covering, ends_round
-from firnline.context.project import Choice, Part, ProjectView, after_torn, is_torn
+from firnline.context.project import Choice, ProjectPart, ProjectView, after_torn, is_torn
 from firnline.context.render import Sizes, render_data, render_digest
 from firnline.context.view import is_system, newest_question
 from firnline.digest import items
@@ -123,7 +123,7 @@ class ProjectReader:
             begins = max(await self._history.shared(head), self._shared.get(name, 0))
         digests = await self._read_digests(self._key(name))
         version = max((digest.version for digest in digests), default=None)
-        self.view.parts[name] = Part(head, begins, head.entries, covering(digests), version)
+        self.view.parts[name] = ProjectPart(head, begins, head.entries, covering(digests), version)
         return begins
 
     async def _add_older(self) -> None:

@@ -9,6 +9,7 @@ from firnline.context.budget import Budget
 from firnline.context.plan import (
     DATA_TOKENS,
     FOLD_TOKENS_MIN,
+    GROWTH_SHARE,
     RESIDUE_TOKENS,
     Fold,
     Plan,
@@ -27,7 +28,6 @@ _HEADING_TOKENS: Final = 40
 _DATA_SHARE: Final = 7
 _RESIDUE_SHARE: Final = 20
 _RESIDUE_MIN: Final = 40  # fewer tokens have no room for a quote
-_GROWTH_SHARE: Final = 8
 _SMALL_GROWTH: Final = (5, 200)
 """A prompt grows by an eighth of the threshold before it is digested again; by a fifth, or 200
 tokens, where that is more: a round has as many tokens, however small the threshold is."""
@@ -65,7 +65,7 @@ def progressive(
         # What is usual grows by a share of the threshold, and what is possible is below it.
         usual = room - min(max(view.data_tokens, data // 2), data) - residue // 2
         least = min(usual - _growth(threshold), room - data - residue)
-        fewest = min(FOLD_TOKENS_MIN, threshold // _GROWTH_SHARE)
+        fewest = min(FOLD_TOKENS_MIN, threshold // GROWTH_SHARE)
         end = fold_end(view, keep_from(view, min(keep, least)), fewest=fewest)
         if end < 0:
             return calm
@@ -95,4 +95,4 @@ def _summary_max(threshold: int) -> int:
 
 def _growth(threshold: int) -> int:
     share, most = _SMALL_GROWTH
-    return max(threshold // _GROWTH_SHARE, min(threshold // share, most))
+    return max(threshold // GROWTH_SHARE, min(threshold // share, most))

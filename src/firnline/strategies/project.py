@@ -7,6 +7,7 @@ from typing import Final
 
 from firnline.context.budget import Budget
 from firnline.context.plan import (
+    GROWTH_SHARE,
     Fold,
     Plan,
     Strategy,
@@ -20,9 +21,6 @@ from firnline.context.plan import (
 from firnline.errors import InputError
 
 _DATA_SHARE: Final = 8
-_SUMMARY_SHARE: Final = 4
-_GROWTH_SHARE: Final = 8
-"""An eighth of the threshold may be added before the next digest."""
 
 
 def project(
@@ -46,42 +44,17 @@ def project(
         raise InputError(f"last: {last}, last_tokens: {last_tokens}; both must be at least 1")
 
     def plan(view: View, budget: Budget) -> Plan:
-        shown = tuple(digest.version for digest in view.digests)
         if lean:
             return Plan(
                 recent_from=_newest_from(view, last, last_tokens),
-                digests=shown,
+                digests=tuple(digest.version for digest in view.digests),
                 recent_count=last,
                 recent_tokens=last_tokens,
                 reason="lean: the rest is for the recall tools",
             )
         threshold = min(threshold_tokens, budget.limit)
-        keep = min(kept, threshold * kept // threshold_tokens)
-        data = min(data_room(budget), threshold // _DATA_SHARE)
-        summary = min(summary_tokens, threshold // _SUMMARY_SHARE)
-        total = view.total(data)
-        spent = total - view.open_tokens - view.digest_tokens + summary
-        most = threshold - spent - threshold // _GROWTH_SHARE
-        newest = keep_from(view, min(keep - min(spent, keep // 2), most))
-        end = fold_end(view, newest) if total > threshold else -1
-        calm = Plan(
-            recent_from=view.first_open,
-            digests=shown,
-            data_tokens=data,
-            limit_tokens=threshold,
-            open_max=max(threshold - spent, 0),
-        )
-        if end < 0:
-            return calm
-        fold = Fold(
-            first_seq=0,
-            last_seq=end,
-            fresh_from=view.first_open,
-            takes=shown,
-            words=(200, 1_000),
-            tokens_max=summary,
-        )
-        return replace(calm, folds=(fold,), reason=f"{total:,} tokens are more than {threshold:,}")
+        keep = threshold * kept // threshold_tokens
+        return _full(view, budget, threshold, keep, min(summary_tokens, threshold // 4))
 
     parameters = {
         "threshold_tokens": threshold_tokens,
@@ -92,6 +65,35 @@ def project(
         "summary_tokens": summary_tokens,
     }
     return Strategy("project", plan, parameters, opens=True)
+
+
+def _full(view: View, budget: Budget, threshold: int, keep: int, summary: int) -> Plan:
+    """Everything up to the threshold; above, a digest of all but the newest."""
+    shown = tuple(digest.version for digest in view.digests)
+    data = min(data_room(budget), threshold // _DATA_SHARE)
+    total = view.total(data)
+    spent = total - view.open_tokens - view.digest_tokens + summary
+    most = threshold - spent - threshold // GROWTH_SHARE
+    newest = keep_from(view, min(keep - min(spent, keep // 2), most))
+    end = fold_end(view, newest) if total > threshold else -1
+    calm = Plan(
+        recent_from=view.first_open,
+        digests=shown,
+        data_tokens=data,
+        limit_tokens=threshold,
+        open_max=max(threshold - spent, 0),
+    )
+    if end < 0:
+        return calm
+    fold = Fold(
+        first_seq=0,
+        last_seq=end,
+        fresh_from=view.first_open,
+        takes=shown,
+        words=(200, 1_000),
+        tokens_max=summary,
+    )
+    return replace(calm, folds=(fold,), reason=f"{total:,} tokens are more than {threshold:,}")
 
 
 def _newest_from(view: View, count: int, tokens: int) -> int:
