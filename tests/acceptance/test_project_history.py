@@ -367,3 +367,26 @@ async def test_a_recorded_prompt_has_nothing_that_the_erasure_of_another_convers
         texts = [piece["message"]["content"] for piece in record["pieces"]]
         assert texts[-1] == "And now?"
         assert "(message 15 of day1, of the same project)" in texts
+
+
+@pytest.mark.requirement("B1")
+async def test_older_messages_of_all_conversations_are_quoted_for_a_question(url):
+    async with Memory.open(url, clock=lambda: NOW, strategy=by_project()) as memory:
+        await say(memory, "old", [(9_500, "The pump has the serial number KX-7741-B.")])
+        for day in range(4):
+            said = [
+                (9_000 - 1_000 * day - n, f"Fact {day}.{n}: " + "peak " * 60) for n in range(12)
+            ]
+            await say(memory, f"day{day}", said)
+        question = "What is the serial number of the pump?"
+        await say(memory, "day3", [(20, question)])
+        context = await memory.context("day3", BUDGET, question)
+        quoted = context["elsewhere"].messages[0].text
+        assert "[conversation old]\n(0, 2026-03-04) assistant: The pump has the serial" in quoted
+        assert shown(context)[-1] == question
+        assert context.tokens == count_tokens(context.to_openai()) <= 2_000
+        assert context["elsewhere"].tokens <= 500
+        await prompts.record(memory, context, 0)
+        assert "KX-7741" not in str((await prompts.read(memory, "day3", 0))["pieces"])
+        alone = await memory.context("day3", BUDGET, question, project=False)
+        assert not alone["elsewhere"].pieces

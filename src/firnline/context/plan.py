@@ -204,6 +204,8 @@ FOLD_TOKENS_MIN: Final = 100
 """Fewer tokens are not worth a digest."""
 DATA_TOKENS: Final = 400
 """The limit for important data, unless the budget is large."""
+GROWTH_SHARE: Final = 8
+"""An eighth of a threshold may be added before the next digest."""
 RESIDUE_TOKENS: Final = 150
 """The default limit for facts quoted with a summary because it leaves them out."""
 
@@ -346,11 +348,21 @@ def _check_edge(view: View, fold: Fold) -> None:
             raise InputError(f"a digest cannot end at {end}, between a tool call and its results")
 
 
-def fold_end(view: View, keep_from: int, tokens_max: int | None = None) -> int:
+def check_keep(threshold_tokens: int, keep_tokens: int) -> None:
+    """Raise `InputError` unless a threshold and what is kept below it go together."""
+    if threshold_tokens < 1:
+        raise InputError(f"threshold_tokens: {threshold_tokens}; must be at least 1")
+    if not 0 < keep_tokens <= threshold_tokens:
+        raise InputError(f"keep_tokens: {keep_tokens}; must be between 1 and {threshold_tokens}")
+
+
+def fold_end(
+    view: View, keep_from: int, tokens_max: int | None = None, *, fewest: int = FOLD_TOKENS_MIN
+) -> int:
     """The last entry of the longest fold of open entries before `keep_from`; -1 if there is none.
 
     It ends between units and has at most `tokens_max` tokens, unless its first unit is larger. A
-    call without all results is not folded, nor are too few tokens to gain anything.
+    call without all results is not folded, nor are too few tokens to gain anything: the `fewest`.
     """
     found = view.open_units()
     end, taken = -1, 0
@@ -360,7 +372,7 @@ def fold_end(view: View, keep_from: int, tokens_max: int | None = None) -> int:
         if unit.last_seq >= keep_from or waits or (over and end >= 0):
             break
         end, taken = max(end, unit.last_seq), taken + unit.tokens
-    return end if taken >= FOLD_TOKENS_MIN else -1
+    return end if taken >= fewest else -1
 
 
 def keep_from(view: View, tokens_max: int, entries_min: int = 1) -> int:

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from firnline.context.context import Section, SectionName
+from firnline.context.marks import MARK_KEY
 from firnline.context.render import Sizes, render_recalled
-from firnline.log import limits
-from firnline.log.entry import Entry
+from firnline.log import fence, limits
+from firnline.log.entry import Entry, Hit
+from firnline.log.message import Message
 
 _SHARE: Final = 0.87
 """The most that quotes get of a budget if the log is long; why: `docs/decisions.md`."""
@@ -23,6 +25,7 @@ _LEAST_SHARE: Final = 0.25
 _LINE_TOKENS: Final = 6
 """A line's number and speaker, beyond what frames a message."""
 _DAY_TOKENS: Final = 10
+ELSEWHERE_END: Final = "[/other conversations]"
 _PASSES: Final = 3
 """Sizes of lines are estimates on the high side; what that leaves free is used by the next pass."""
 
@@ -123,3 +126,34 @@ def section(
     quoted = tuple(sorted(entries, key=lambda entry: entry.seq))
     piece = sizes.piece(render_recalled(quoted, outdated))
     return Section(name, (piece._replace(quoted=quoted),))
+
+
+def elsewhere_section(
+    hits: Iterable[Hit], room: int, sizes: Sizes, heading: str, *, origin: bool = False
+) -> Section:
+    """The best hits in other conversations that fit, by conversation and in their order.
+
+    `origin`: the piece says where it is from, so that a record of the prompt need not quote it.
+    """
+    chosen = list(hits)
+    while chosen:
+        piece = sizes.piece(_render_elsewhere(chosen, heading))
+        if piece.tokens <= room:
+            why = ", ".join(f"{hit.conversation}: {hit.seq}" for hit in chosen)
+            return Section("elsewhere", (piece._replace(origin=why if origin else ""),), why)
+        chosen.pop()
+    return Section("elsewhere")
+
+
+def _render_elsewhere(hits: Sequence[Hit], heading: str) -> Message:
+    lines = [heading]
+    before = ""
+    for hit in sorted(hits, key=lambda hit: (hit.conversation, hit.seq)):
+        if hit.conversation != before:
+            before = hit.conversation
+            lines.append(f"[conversation {fence.one_line(before)}]")
+        day = f", {hit.time.date().isoformat()}" if hit.time else ""
+        mark = "" if hit.superseded_by is None else "[outdated] "
+        said = fence.speaker(hit.message.role, hit.message.name)
+        lines.append(f"({hit.seq}{day}) {mark}{said}: {fence.escape(hit.message.text)}")
+    return Message.user("\n".join((*lines, ELSEWHERE_END)), metadata={MARK_KEY: "recalled"})

@@ -222,7 +222,7 @@ async def newest_question(store: Store, key: Key, view: View) -> Entry | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class ContextFrame:
     """What every context of a conversation has besides its log, and the tokens of that.
 
     `given_tokens` are those of what is not in the log. `fixed_tokens` are those of a context that
@@ -247,7 +247,7 @@ async def read_frame(
     tools: Sequence[Mapping[str, Any]],
     task: str,
     next_seq: int,
-) -> Frame:
+) -> ContextFrame:
     """The frame of a conversation whose next entry is `next_seq`."""
     pinned, start = await asyncio.gather(store.pinned(key), _leading_system(store, key))
     chars = text_size([[message.text for message in system], tools, task])
@@ -263,14 +263,14 @@ def _frame(
     tools: Sequence[Mapping[str, Any]],
     task: str,
     next_seq: int,
-) -> Frame:
+) -> ContextFrame:
     tools_tokens = int(sizes.count.tools(tools)) if tools else 0
     given = tools_tokens + REPLY_TOKENS + (sizes.of(render_task(task)) if task else 0)
     given += sum(sizes.of(part) for part in system if isinstance(part, Message))
     own = tuple(entry for entry in live(pinned) if entry not in system)
     stored = sum(sizes.entry(part) for part in (*system, *own) if isinstance(part, Entry))
     notes = sizes.of(Message.user(GAP_NOTE.format(next_seq, next_seq))) * NOTES
-    return Frame(
+    return ContextFrame(
         system=system,
         pinned=own,
         pins=frozenset(entry.seq for entry in pinned),

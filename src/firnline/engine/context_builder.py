@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -21,7 +21,6 @@ from firnline.context import quote
 from firnline.context.assemble import Material, assemble, assemble_whole, check_room
 from firnline.context.budget import Budget, less
 from firnline.context.context import (
-    DAMAGED,
     MORE_TO_FOLD,
     Context,
     LeftOut,
@@ -46,7 +45,7 @@ from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, ModelError, StoreCorrupt, outline
 from firnline.log import limits
-from firnline.log.entry import Digest, Head, Hits, Key, Topic
+from firnline.log.entry import Digest, Head, Hits, Key, Topic, live
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import TokenCounter, counter
@@ -197,8 +196,11 @@ class ContextBuilder:
         for round_ in range(limits.FOLD_ROUNDS_MAX + 1):
             scene = await self._look(key, request, strategy, problems)
             background = self._pending.is_background(scene.strategy)
-            if not (scene.plan.folds and request.fold) or (scene.fits and not background):
+            if not (scene.plan.folds and request.fold):
                 break
+            calm = None if background else await self._not_due(scene, request)
+            if calm is not None:
+                return calm
             # A context that cannot be shown leaves no digest behind.
             await self._assembled(check_room, scene, request)
             if background or round_ == limits.FOLD_ROUNDS_MAX:
@@ -218,6 +220,22 @@ class ContextBuilder:
                 break
         return scene
 
+    async def _not_due(self, scene: _Scene, request: BuildRequest) -> _Scene | None:
+        """The scene if no digest is due: a plan estimates a prompt, and here it is counted.
+
+        For strategies that digest when a prompt is more than their limit.
+        """
+        plan, view = scene.plan, scene.view
+        if scene.fits:
+            return scene
+        if not scene.strategy.waits or plan.limit_tokens is None or plan.open_max is not None:
+            return None
+        calm = replace(scene, plan=replace(plan, folds=()))
+        context = await self._assembled(assemble, calm, request)
+        seqs = {e.seq for u in view.open_units() if not u.problem for e in live(u.entries)}
+        fits = context.tokens <= plan.limit_tokens and seqs <= set(context.seqs)
+        return calm if fits else None
+
     async def _assembled(self, build: Callable[..., T], scene: _Scene, request: BuildRequest) -> T:
         """What `build`, one of `context.assemble`, returns for the scene."""
         sizes = self._sizes_for(request.budget.model)
@@ -229,7 +247,6 @@ class ContextBuilder:
         self, context: Context, key: Key, scene: _Scene, request: BuildRequest
     ) -> Context:
         """The whole log instead of a context that is larger, or that has no need for digests."""
-        fits = scene.fits
         if not scene.holds_whole_log:
             limit = request.budget.limit
             found = await look(self._store, key, layered(), tail_tokens=limit, fold_tokens=limit)
@@ -238,7 +255,7 @@ class ContextBuilder:
         whole = await self._assembled(assemble_whole, scene, request)
         if whole is None:
             return context
-        if fits or whole.tokens < context.tokens:
+        if scene.fits or whole.tokens < context.tokens:
             return whole
         return replace(context, log_tokens=whole.log_tokens)
 
@@ -360,30 +377,16 @@ class ContextBuilder:
     async def _view(
         self, key: Key, strategy: Strategy, request: BuildRequest, problems: list[str]
     ) -> View:
-        tail_tokens = request.budget.limit
-        if request.beside is not None:
-            tail_tokens = max(tail_tokens, request.beside.tail_tokens)
+        least = request.beside.tail_tokens if request.beside else 0
         look_at = partial(look, self._store, key, strategy)
         if strategy.by_topic:
             look_at = partial(self._topics.look, key)
-        read = partial(look_at, tail_tokens=tail_tokens, fold_tokens=limits.FOLD_TOKENS_MAX)
-        return await self.read_repaired(key, read, problems)
-
-    async def read_repaired(
-        self, key: Key, read: Callable[[], Awaitable[T]], problems: list[str]
-    ) -> T:
-        """What `read` returns; if a digest is damaged, again after it was set aside.
-
-        A damaged digest loses nothing: it is made again from the log, and what the application
-        stated from the journal. A damaged entry raises again.
-        """
+        tail_tokens = max(request.budget.limit, least)
+        tokens = {"tail_tokens": tail_tokens, "fold_tokens": limits.FOLD_TOKENS_MAX}
         try:
-            return await read()
+            return await look_at(**tokens)
         except StoreCorrupt:
-            aside = await self._digester.set_damaged_aside(key)
-            stated = await self._repairer.restore_data(key)
-            problems.append(DAMAGED.format(max(aside, 1), stated))
-            return await read()
+            return await self._repairer.look_again(key, partial(look_at, **tokens), problems)
 
     def _plan(self, strategy: Strategy, view: View, budget: Budget) -> Plan:
         """The strategy's plan, made in the tokens with which the entries were counted."""
@@ -457,7 +460,6 @@ class ContextBuilder:
         """Old entries for the question; none if the whole log is shown."""
         if not request.question or not scene.material.recall_tokens or scene.fits:
             return Hits()
-        question = await self._rewriter.standalone(key, request.question)
         # Some of them are already in the context, so request more than fits.
         limit, stated = request.budget.limit, request.budget.recall_tokens
         most = quote.most_quotes(limit) if stated is None else stated
@@ -465,7 +467,20 @@ class ContextBuilder:
         tokens = 2 * room
         newest = scene.view.entries
         shown_from = newest[0].seq if newest else scene.view.next_seq
-        return await self._recaller.for_context(key, question, tokens, shown_from)
+        return await self.recall(key, request.question, tokens, shown_from)
+
+    async def recall(
+        self,
+        key: Key,
+        question: str,
+        tokens: int,
+        shown_from: int = 0,
+        *,
+        project: str | None = None,
+    ) -> Hits:
+        """Entries for a question in the conversation, or in all of a project."""
+        asked = await self._rewriter.standalone(key, question)
+        return await self._recaller.for_context(key, asked, tokens, shown_from, project)
 
     async def _retrieve(self, context: Context, request: BuildRequest) -> Context:
         """The context with the documents of the retriever, as many as fit."""

@@ -100,7 +100,9 @@ class Engine:
             events=self.events,
             count=self.count,
         )
-        self.contexts = ProjectContexts(store, self.builder, self.pending, self.count)
+        self.contexts = ProjectContexts(
+            store, self.builder, self.pending, self.repairer, self.count
+        )
         # Only this tenant's digests: its messages must not reach another tenant's model.
         self.worker = Worker(store, self.builder.digest_pending, clock=clock, tenant=tenant)
         self.pending.listeners.append(self._wake_worker)

@@ -104,14 +104,17 @@ class Recaller:
             self._tenant, clean_text(query), scope, limit=limit, tokens=tokens, size=self._size
         )
 
-    async def for_context(self, key: Key, question: str, tokens: int, shown_from: int) -> Hits:
+    async def for_context(
+        self, key: Key, question: str, tokens: int, shown_from: int, project: str | None = None
+    ) -> Hits:
         """Entries of up to `tokens` that a context may show for a question, best first.
 
+        They are of this conversation, or of all of a project.
         Repeats are left out. The first `Hits.earned` are enough for a context that stays small.
         Those from `shown_from` on are shown anyway, so it does not matter if they have no vectors.
         If an index or an entry is damaged, the context does without, and says so.
         """
-        scope = Scope(conversation=key.conversation)
+        scope = Scope(project=project) if project else Scope(conversation=key.conversation)
         try:
             return await self._finder.find(
                 key.tenant, clean_text(question), scope, tokens=tokens, shown_from=shown_from
