@@ -6,7 +6,7 @@ A unit is never separated: a tool call with all of its results, or a single mess
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
@@ -70,6 +70,20 @@ def units(entries: Iterable[Entry]) -> list[Unit]:
             units_.append(Unit((log[at],), _problem(log[at].message)))
             at += 1
     return _with_half_answers(units_)
+
+
+def with_pairs(entries: Iterable[Entry], seqs: Collection[int]) -> set[int]:
+    """The sequence numbers, and those of the calls and results that belong to their entries."""
+    found = set(seqs)
+    for unit in units(entries):
+        of_tools = {entry.seq for entry in unit.entries if is_of_tool(entry.message)}
+        found |= of_tools if not of_tools.isdisjoint(seqs) else set()
+    return found
+
+
+def is_of_tool(message: Message) -> bool:
+    """Whether the message is a call of a tool, or has the result of one."""
+    return bool(call_ids(message) or result_ids(message))
 
 
 def _answers(log: Sequence[Entry]) -> dict[int, list[int]]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from firnline import topics
 from firnline.context import marks
-from firnline.context.plan import is_question, units
+from firnline.context.plan import is_of_tool, is_question, with_pairs
 from firnline.context.render import render_digest
 from firnline.digest.withdraw import withdraw
 from firnline.engine.people import People
@@ -22,7 +22,7 @@ from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, InputError, ModelError, UnknownConversation
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Erased, Erasure, Key, Topic, live, runs
-from firnline.log.message import ROLES, Message, Role, call_ids, result_ids
+from firnline.log.message import ROLES, Message, Role
 from firnline.log.tokens import TokenCounter
 from firnline.protocols import Clock, Store, TopicAssignments
 from firnline.store.cards import quoting_cards
@@ -156,14 +156,11 @@ class MessageEraser:
     async def _with_units(self, key: Key, chosen: Sequence[Entry]) -> list[int]:
         """Their sequence numbers, and those of the calls and results that belong to them."""
         seqs = {entry.seq for entry in chosen}
-        of_tools = [entry.seq for entry in chosen if _is_of_tool(entry)]
+        of_tools = [entry.seq for entry in chosen if is_of_tool(entry.message)]
         reach = limits.TOOL_CALL_REACH
         near = {seq + step for seq in of_tools for step in range(-reach, reach + 1)}
         for first, last in runs(sorted(near)):
-            around = await self._store.read(key, max(first, 0), last)
-            for unit in units(around):
-                if any(entry.seq in of_tools for entry in unit.entries):
-                    seqs |= {entry.seq for entry in unit.entries if _is_of_tool(entry)}
+            seqs |= with_pairs(await self._store.read(key, max(first, 0), last), of_tools)
         return sorted(seqs)
 
     async def _erase(self, key: Key, seqs: Sequence[int]) -> Erased:
@@ -228,10 +225,6 @@ def _matches(entry: Entry, rule: ErasureRule) -> bool:
     if entry.erased_at is not None or (rule.last_seq is not None and entry.seq > rule.last_seq):
         return False
     return rule.role in (None, entry.message.role)
-
-
-def _is_of_tool(entry: Entry) -> bool:
-    return bool(call_ids(entry.message) or result_ids(entry.message))
 
 
 def _sum(before: Erased | None, erased: Erased) -> Erased:

@@ -12,8 +12,8 @@ LOCATE_TRIES: Final = 5
 """Times that a conversation is located again because another request appended to it."""
 PREFIXES_PER_LOOKUP: Final = 64
 """Hashes of histories that are looked up at once, the longest histories first."""
-ENTRIES_BEYOND: Final = 50
-"""Entries that are read behind a known history."""
+ENTRIES_BEYOND: Final = 200
+"""Entries that are read behind a known history; clients may leave out calls and results."""
 TAIL_ENTRIES: Final = 500
 """Entries at the end of a named conversation that a shortened history is compared with."""
 RESERVE_TOKENS_MAX: Final = 4_096

@@ -215,8 +215,9 @@ async def _plan_named(
     if agreed is not None and unanswered:
         later = tail[agreed.entries :]
         answered = request.attempt.again and len(later) == 1 and _is_complete_answer(later[0])
-        repeated = agreed.messages == len(spoken) and (not later or answered)
-        agreed = agreed if repeated else None
+        whole = agreed.messages == len(spoken)
+        # Nothing of the log follows: earlier requests failed, and the client sends them again.
+        agreed = agreed if not later or (whole and answered) else None
     if agreed is None and unanswered and location.source in _FULL_HISTORY:
         return _Plan(replace(location, question=-1), _new_messages(messages, 0), branch=True)
     if agreed is None:

@@ -16,6 +16,7 @@ from fastapi import Request
 from firnline.client.paths import unescape_name
 from firnline.context.context import Context
 from firnline.errors import FirnlineError, InputError, outline
+from firnline.log.limits import JSON_DEPTH_MAX
 from firnline.log.message import Message, encode_json
 from firnline.log.regex import regex
 from firnline.log.text import Json, clean_name
@@ -344,24 +345,33 @@ def fingerprint(message: Message) -> str:
     """What stays the same of a message when a client sends it again.
 
     Its text, speaker, calls, images and files; not the empty fields that a client's library adds,
-    white space at the ends, how a call's JSON is written, reasoning, which many clients drop, or
-    cache marks, which they move.
+    white space at the ends, how JSON is written and in which order its keys come, reasoning, which
+    many clients drop, or cache marks, which they move.
     """
     others: list[Json] = [
-        {
-            key: value
-            for key, value in part.fields.items()
-            if value is not None and key != _CACHE_MARK
-        }
+        _in_order({key: value for key, value in part.fields.items() if key != _CACHE_MARK})
         for part in (message.content if isinstance(message.content, tuple) else ())
         if part.kind not in ("text", *_THOUGHTS)
     ]
-    calls: list[Json] = [[call.id, call.name, tool_input(call)] for call in message.tool_calls]
+    calls: list[Json] = [
+        [call.id, call.name, _in_order(tool_input(call))] for call in message.tool_calls
+    ]
     text, answers = message.text.strip(), message.tool_call_id or ""
     fields: list[Json] = [message.role, text, calls, answers, others]
     if message.name:
         fields.append(message.name)
     return hashlib.blake2b(encode_json(fields).encode(), digest_size=16).hexdigest()
+
+
+def _in_order(value: Json, depth: int = JSON_DEPTH_MAX) -> Json:
+    """A value with its keys in order, without those that are null."""
+    if isinstance(value, dict) and depth:
+        return {
+            key: _in_order(value[key], depth - 1) for key in sorted(value) if value[key] is not None
+        }
+    if isinstance(value, list) and depth:
+        return [_in_order(each, depth - 1) for each in value]
+    return value
 
 
 def prefix_hashes(fingerprints: Sequence[str], seed: str) -> list[str]:

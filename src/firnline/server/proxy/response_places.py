@@ -61,6 +61,15 @@ class ResponsePlace:
         """The last entry of it: a request that continues it does so behind that one."""
         return max(self.answer, self.question)
 
+    @classmethod
+    def of(cls, card: Card) -> ResponsePlace:
+        """The place that a card keeps."""
+        try:
+            fields = parse_unique(zstd.decompress(card.body, limits.ANSWER_BYTES_MAX))
+        except ValueError as error:
+            raise StoreCorrupt("the place of a response cannot be read") from error
+        return cls(**{**fields, "leading": tuple(fields["leading"])})
+
     def card(self, tenant: str) -> Card:
         """The card that keeps it."""
         fields = {name: getattr(self, name) for name in self.__slots__}
@@ -102,12 +111,7 @@ async def find_response(memory: Memory, response_id: str) -> ResponsePlace:
     card = await memory.cards.get(RESPONSE, card_name(response_id))
     if card is None:
         raise NotFound(f"Response with id {response_id[:80]!r} not found.")
-    try:
-        plain = zstd.decompress(card.body, limits.ANSWER_BYTES_MAX)
-        fields = parse_unique(plain)
-    except ValueError as error:
-        raise StoreCorrupt("the place of a response cannot be read") from error
-    place = ResponsePlace(**{**fields, "leading": tuple(fields["leading"])})
+    place = ResponsePlace.of(card)
     if place.answer >= 0:
         return place
     log = await memory.read(

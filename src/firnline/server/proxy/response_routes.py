@@ -15,6 +15,7 @@ from firnline.memory import Memory
 from firnline.server.auth import Administering, Reading, Writing, parts_of
 from firnline.server.bodies import json_response
 from firnline.server.proxy.locate import locate_conversation
+from firnline.server.proxy.response_erasure import erase_response
 from firnline.server.proxy.response_events import NO_USAGE, new_id, whole_events
 from firnline.server.proxy.response_places import (
     RESPONSE,
@@ -124,12 +125,15 @@ def stream_name(response_id: str) -> str:
 
 
 @router.delete("/v1/responses/{response_id}", summary="Delete a response")
-async def delete_response(memory: Administering, response_id: str) -> Response:
-    """Erase a response and its input; one in a conversation loses its id, and its items stay."""
+async def delete_response(request: Request, memory: Administering, response_id: str) -> Response:
+    """Erase a response and its input; one in a conversation loses its id, and its items stay.
+
+    What another response needs stays, too: a call whose result is in the input of that one.
+    """
+    await parts_of(request).streams.stop(stream_name(response_id))
     place = await find_response(memory, response_id)
-    if not place.head.get("conversation") and place.answer >= 0:
-        first = place.first if place.first >= 0 else place.answer
-        await memory.erase_messages(place.conversation, first, place.answer)
+    if not place.head.get("conversation"):
+        await erase_response(memory, place)
     await memory.cards.drop(RESPONSE, names=[card_name(response_id)])
     return json_response({"id": response_id, "object": "response.deleted", "deleted": True})
 
