@@ -158,6 +158,14 @@ POINTING: Final = _words(
 BEING: Final = _words("is are was were isn't aren't ist sind est sont es")
 """Between one of these and a last word, even those refer to something: "is that safe?"."""
 
+SPEAKERS: Final = _words("i we")
+ASKING: Final = _words("do did am are was were have had don't didn't")
+"""With one of these before them and an action after them, speakers ask for facts of themselves."""
+ACTIONS: Final = _words("work worked go gone going get got make made stop stopped")
+"""Stop words that say something as what a speaker does: "where do I work?"."""
+MEANWHILE: Final = _words("on from here wrong")
+"""After an action, these make it one of the conversation: "how do we go on?"."""
+
 OPENERS: Final = _words(
     "and but or so then also und aber oder dann et mais ou puis alors y e pero o а и но или тогда"
 )

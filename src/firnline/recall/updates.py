@@ -106,9 +106,13 @@ def _with_answer(hits: list[Hit], answer: Hit, answers: Collection[int]) -> list
         return hits
     known = next((hit for hit in mine if hit.seq == answer.seq), answer)
     others = [hit for hit in hits if hit is not known]
-    score = others[0].score if others else 0.0
-    lift = {"current": score - known.score}
-    return [*others[:1], replace(known, score=score, parts={**known.parts, **lift}), *others[1:]]
+    return [*others[:1], _lifted(known, others[0]) if others else known, *others[1:]]
+
+
+def _lifted(hit: Hit, to: Hit) -> Hit:
+    """A hit with the score and the chance of another one, next to which it is put."""
+    parts = {**hit.parts, "current": to.score - hit.score}
+    return replace(hit, score=to.score, chance=max(hit.chance, to.chance), parts=parts)
 
 
 def order_hits(
@@ -126,8 +130,7 @@ def order_hits(
             continue
         there = places.get(one.current)
         new = Hit(name, pool[one.current], 0.0) if there is None else found.pop(there)
-        lift = old.score - new.score
-        found.insert(at, replace(new, score=old.score, parts={**new.parts, "current": lift}))
+        found.insert(at, _lifted(new, old))
     return found
 
 
