@@ -39,6 +39,7 @@ FIGURES: dict[str, Callable[[Bench], AsyncIterator[Row]]] = {
     "recall": recall.search,
     "recall-million": recall.million,
     "vectors": recall.vectors,
+    "embed": recall.embed,
     "topics": recall.topics,
     "verify": reads.verify,
     "read": reads.read,

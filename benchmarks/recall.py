@@ -6,12 +6,13 @@ import random
 import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import cycle, islice
 
 import apsw
 
 from benchmarks.bench import LONG, Bench, opened, url
 from benchmarks.measure import Side, costs, in_turns, milliseconds, timed
-from benchmarks.table import Row, at_most, progress
+from benchmarks.table import Row, at_least, at_most, progress
 from firnline import Memory, Message, strategies
 from firnline.embedding import WordEmbedder
 from firnline.embedding.quantize import pack
@@ -24,6 +25,7 @@ from firnline.topics import Rules, match_topics
 LIMIT = 10
 QUESTION_WORDS = 8
 DIMENSION = 384
+WORDS = 30
 PLAIN = "SELECT rowid, rank FROM plain WHERE plain MATCH ? ORDER BY rank LIMIT ?"
 
 
@@ -87,6 +89,20 @@ async def vectors(bench: Bench) -> AsyncIterator[Row]:
     yield Row(
         f"vectors: {LIMIT} nearest of {entries:,}", milliseconds(found), f"{loaded:.2f} s first"
     )
+
+
+async def embed(bench: Bench) -> AsyncIterator[Row]:
+    """Messages embedded in the background, in seconds of all cores; 30 words each."""
+    words = " ".join(message.text for message in bench.messages).split()
+    texts = [" ".join(words[at : at + WORDS]) for at in range(0, len(words) - WORDS, WORDS)]
+    texts = list(islice(cycle(texts), bench.size(2_000, 20)))
+    async with Memory.open(url(bench.new_path("embed")), embedder="minilm", worker=False) as memory:
+        await memory.recall(LONG, "anything")  # loads the model
+        await memory.append(LONG, [Message.user(f"{n}: {text}") for n, text in enumerate(texts)])
+        started = time.process_time()
+        await memory.embed(LONG)
+        speed = len(texts) / (time.process_time() - started)
+    yield Row("embed: minilm, 30 words", f"{speed:,.0f}/s of CPU", "", speed, at_least(300), "/s")
 
 
 async def topics(bench: Bench) -> AsyncIterator[Row]:

@@ -38,7 +38,7 @@ class Codebook:
     def __init__(self, centers: Floats) -> None:
         self._centers = centers
         self._halves = (centers**2).sum(axis=2) / 2
-        crossed = centers[0] @ centers[1].T
+        crossed = products(centers[0], centers[1])
         self._squares = 2 * (self._halves[0][:, None] + self._halves[1] + crossed)
 
     def encode(self, vector: Floats, rows: Floats) -> bytes:
@@ -46,7 +46,7 @@ class Codebook:
         share, left = residuals(vector, rows)
         codes = np.empty((len(rows), STAGES), dtype=np.uint8)
         for stage in range(STAGES):
-            nearest = (left @ self._centers[stage].T - self._halves[stage]).argmax(axis=1)
+            nearest = (products(left, self._centers[stage]) - self._halves[stage]).argmax(axis=1)
             codes[:, stage] = nearest
             left = left - self._centers[stage][nearest]
         return bytes([share]) + codes.tobytes()
@@ -62,9 +62,9 @@ class Codebook:
         counts = [len(code) // STAGES for code in codes]
         packed = np.frombuffer(b"".join(code[1:] for code in codes), np.uint8)
         one, other = packed.reshape(-1, STAGES).T
-        found = (asked @ self._centers[0].T).take(one, axis=1)
-        found += (asked @ self._centers[1].T).take(other, axis=1)
-        at_vectors = asked @ vectors.T
+        found = products(asked, self._centers[0]).take(one, axis=1)
+        found += products(asked, self._centers[1]).take(other, axis=1)
+        at_vectors = products(asked, vectors)
         of = np.repeat(np.arange(len(codes)), counts)
         found += (at_vectors * shares)[:, of]
         found /= np.sqrt(shares[of] ** 2 + self._squares[one, other])
@@ -77,10 +77,20 @@ class Codebook:
 def residuals(vector: Floats, rows: Floats) -> tuple[int, Floats]:
     """How much of a text's vector its tokens have on average, of 255, and what else they have."""
     tokens = unit(rows)
-    near = float((tokens @ vector).mean()) if len(rows) else 0.0
+    near = float(np.vecdot(tokens, vector).mean()) if len(rows) else 0.0
     share = round(min(max(near, 0.0), 1.0) * _FULL)
     left: Floats = tokens - np.float32(share / _FULL) * vector
     return share, left
+
+
+def products(rows: Floats, others: Floats) -> Floats:
+    """The dot product of each row with each of the others.
+
+    Not a product of matrices: numpy would compute it on all cores, whose threads then wait for each
+    other, and for more work, longer than it takes.
+    """
+    found: Floats = np.vecdot(rows[:, None], others)
+    return found
 
 
 def unit(rows: Any) -> Floats:

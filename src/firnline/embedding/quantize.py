@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from firnline.errors import InputError
 
-_STEPS: Final = 127
+STEPS: Final = 127
 _SCALE: Final = struct.Struct("<f")
 _SIGN_AT: Final = _SCALE.size - 1
 _SIGN: Final = 0x80
@@ -38,7 +38,7 @@ def pack(vector: Sequence[float]) -> bytes:
     """
     largest = max(map(abs, vector), default=0.0)
     try:
-        head = _SCALE.pack(largest / _STEPS)
+        head = _SCALE.pack(largest / STEPS)
     except OverflowError:
         head = _SCALE.pack(math.inf)
     (scale,) = _SCALE.unpack(head)
@@ -90,9 +90,10 @@ def dots(
 
 def products(rows: Any, vector: Any, numpy: ModuleType) -> Any:
     """Each row of small integers times the vector, as arrays of 32-bit floats."""
+    # One dot product for each row: a product of matrices would use all cores, and keep them busy.
     # The BLAS library sometimes raises floating-point flags for padding.
     with numpy.errstate(all="ignore"):
-        return rows.astype(numpy.float32) @ vector
+        return numpy.vecdot(rows.astype(numpy.float32), vector)
 
 
 def signs(vector: Sequence[float]) -> bytes:

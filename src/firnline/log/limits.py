@@ -274,7 +274,7 @@ ASSIGN_SECONDS: Final = 60.0
 """How long to wait for the vectors of such a page."""
 ASSIGN_CONFLICTS_MAX: Final = 20
 """Attempts to change topics that others change at the same time."""
-EMBED_PAGE: Final = 64
+EMBED_PAGE: Final = 256
 """Entries embedded between two writes."""
 EMBED_IDLE_SECONDS: Final = 0.25
 """The delay between an append and its embedding: a short-lived process loads no model."""

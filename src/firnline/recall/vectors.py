@@ -156,7 +156,7 @@ def token_scores(
     nearest = question.compare(rows, [codes for _, _, codes in usable])
     # A token that is near to something in every entry says little.
     share = np.asarray(weights, np.float32) * (1 - nearest.mean(axis=1))
-    scores = (share / max(share.sum(), 1e-6)) @ nearest
+    scores = np.einsum("q,qt->t", share / max(share.sum(), 1e-6), nearest)
     best: dict[int, float] = {}
     for (seq, _, _), score in zip(usable, scores.tolist(), strict=True):
         best[seq] = max(best.get(seq, score), score)
