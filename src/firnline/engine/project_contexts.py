@@ -162,7 +162,7 @@ class ProjectContexts:
     async def _look(self, key: Key, own: Head, parameters: Any, limit: int) -> _Look:
         """The newest entries of the project within the strategy's threshold, or what is kept."""
         assert own.project is not None  # noqa: S101 - the caller has checked
-        history = ProjectHistory(self._store, key.tenant, own.project)
+        history = ProjectHistory(self._store, key.tenant, own.project, person=own.person)
         theirs = await _ancestors(self._store, history, key.tenant, own)
         look = _Look()
 
