@@ -26,7 +26,7 @@ from firnline.context.plan import Strategy
 from firnline.context.tools import Toolbox, as_schemas, joined
 from firnline.context.view import in_force, is_still, span_of
 from firnline.digest import APPLICATION, items
-from firnline.digest.facts import Fact
+from firnline.digest.fact import Fact
 from firnline.engine import stats
 from firnline.engine.context_builder import BuildRequest
 from firnline.engine.digest_history import (
@@ -248,10 +248,11 @@ class Memory:
     ) -> Head:
         """Set the project, the person or the metadata of a conversation.
 
+        An empty `person`: it is with no person any more, and what it stated is no fact of theirs.
         `known` is the head as you read it: `ConflictError` if it has changed since, or is erased.
         """
         for name, value in (("project", project), ("person", person)):
-            if value is not None:
+            if value is not None and (name, value) != ("person", ""):
                 clean_name(value, name)
         key, clean = self._key(conversation), partial(clean_metadata, metadata)
         cleaned = None if metadata is None else await run_by_size(text_size(metadata), clean)
@@ -260,8 +261,8 @@ class Memory:
             await self._engine.people.leave(key, person)
         async with recorded(self._store, key, "describe", **about):
             head = await self._store.describe(key, **about, known=known)
-        if person is not None:
-            await self._engine.people.read(key, person)
+        if person:
+            await self._engine.people.reader.read(key, person)
         return head
 
     async def branch(self, conversation: str, seq: int, name: str) -> Head:
@@ -385,7 +386,7 @@ class Memory:
         head = await self._store.head(key)
         known = head.person if head is not None else None
         if person is not None and known not in (None, clean_name(person, "person")):
-            raise ConflictError(f"{key.conversation} is with the person {known!r}, not {person!r}")
+            raise ConflictError(f"{key.conversation} is with another person")
         if known is None and person is None:
             return request
         people, name = self._engine.people, known or person or ""
@@ -736,25 +737,35 @@ class Memory:
         """The projects by name."""
         return await self._store.projects(self._tenant)
 
-    async def project_newest(self, project: str, *, limit: int = 100) -> list[ProjectEntry]:
-        """The newest entries of all conversations of a project, as one history in time order.
+    async def project_newest(
+        self, project: str, *, limit: int = 100, person: str | None = None
+    ) -> list[ProjectEntry]:
+        """The newest entries of a project's conversations, as one history in time order.
 
-        Entries that branches share are in it once.
+        Entries that branches share are in it once. `person`: only conversations with this person.
         """
         limits.check_number("limit", limit, 1, limits.PAGE_MAX)
-        return await self._history(project).newest(limit)
+        return await self._history(project, person).newest(limit)
 
     async def project_dated(
-        self, project: str, since: datetime, until: datetime, *, limit: int = 100
+        self,
+        project: str,
+        since: datetime,
+        until: datetime,
+        *,
+        limit: int = 100,
+        person: str | None = None,
     ) -> list[ProjectEntry]:
         """The first entries of a project that are dated in [since, until), in time order."""
         for name, at in (("since", since), ("until", until)):
             check_time(name, at)
         limits.check_number("limit", limit, 1, limits.PAGE_MAX)
-        return await self._history(project).dated(since, until, limit)
+        return await self._history(project, person).dated(since, until, limit)
 
-    def _history(self, project: str) -> ProjectHistory:
-        return ProjectHistory(self._store, self._tenant, clean_name(project, "project"))
+    def _history(self, project: str, person: str | None) -> ProjectHistory:
+        whose = None if person is None else clean_name(person, "person")
+        name = clean_name(project, "project")
+        return ProjectHistory(self._store, self._tenant, name, person=whose)
 
     # -- people -------------------------------------------------------------------------------
 
@@ -1029,23 +1040,11 @@ class Memory:
     async def erase_person(self, person: str) -> ErasedPerson:
         """Erase a person: their conversations, the branches of these, facts, profile and prompts.
 
-        One certificate for all. An interrupted call can be repeated.
+        A branch that is with another person loses the copies of their messages only. One
+        certificate for all; `UnknownPerson` if there is nothing of them. An interrupted call can be
+        repeated.
         """
-        people, done = self._engine.people, list[Erased]()
-        facts = await people.drop(clean_name(person, "person"))
-        while page := await self.conversations(person=person):
-            for head in page:
-                with suppress(UnknownConversation):  # another process erased it
-                    done.append(await self.erase(head.conversation, branches=True))
-        await people.drop(person)
-        survives = sorted({name for one in done for name in one.survives}, key=str.encode)
-        return ErasedPerson(
-            person=person,
-            conversations=tuple(done),
-            facts=facts,
-            erased_at=self._clock(),
-            survives=tuple(survives),
-        )
+        return await self._engine.erase_person(clean_name(person, "person"))
 
     async def erase_messages(
         self,

@@ -155,7 +155,7 @@ async def test_two_processes_that_read_the_same_messages_know_each_fact_once(url
         await one.describe("a", person="ana")
         key = one._key("a")
         people = [Memory(one.store) for _ in range(4)]
-        await fact_cards.set_progress(one.store, key, "ana", 0)
+        await fact_cards.set_progress(one.store, key, "ana", fact_cards.FactProgress())
         await asyncio.gather(*(m._engine.people.read(key) for m in people))
         held = [await values(memory) for memory in (one, *people)]
         assert all(found == held[0] for found in held)
@@ -246,7 +246,7 @@ async def test_every_context_of_a_person_says_what_holds_and_only_of_them(url):
         assert stored.messages[-1].text == "Where do I live?"
         other = await memory.context("z", 8_000, "Where do I live?")
         assert not any("Lisbon" in message.text for message in other.messages)
-        with pytest.raises(ConflictError, match="bob"):
+        with pytest.raises(ConflictError, match="another person"):
             await memory.context("z", 8_000, person="ana")
         small = await memory.context("new", 200, "Where do I live?")
         assert small.tokens <= 200

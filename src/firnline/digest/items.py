@@ -11,7 +11,8 @@ from heapq import heappop, heappush
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from firnline.digest.claims import url_key
-from firnline.digest.slots import SpokenStatement, current, outdated, statements
+from firnline.digest.slots import statements
+from firnline.digest.succession import SpokenStatement, current, outdated
 from firnline.errors import InputError, StoreCorrupt
 from firnline.language import prose
 from firnline.language.names import fold_name

@@ -22,6 +22,22 @@ About: TypeAlias = Literal["before", "speaker", "thing"]
 """Who is meant: who stands before the match, the speaker, or the pattern's `thing`."""
 
 
+class Statement(NamedTuple):
+    """What a sentence states: of whom (empty: the speaker), which slot, and the value.
+
+    Without a value it ends `old`, or whatever holds. With both, the value replaces `old`, in any
+    slot. `start` and `end` are the words in the text. `thing`: the subject is a thing, not a person.
+    """
+
+    subject: str
+    slot: str
+    value: str
+    old: str
+    start: int
+    end: int
+    thing: bool = False
+
+
 class SlotRule(NamedTuple):
     """A pattern of one slot; `cues` are words of which a sentence needs one to match it."""
 
@@ -51,6 +67,36 @@ CHANGE: Final = "change"
 """A value that replaces another, whatever slot that is in."""
 MANY: Final = frozenset({PET, TOOL, CHANGE})
 """Slots that hold many values: a newer one adds, and only an ending removes."""
+
+_PREFERENCES: Final = ("favorite", "favourite", "diet", "likes", "dislikes", "prefers", "wishes")
+_DECISIONS: Final = ("tool", "decision")
+
+
+def kind_of(attribute: str) -> str:
+    """``preference``, ``decision`` or ``fact``."""
+    if attribute.startswith(_PREFERENCES):
+        return "preference"
+    return "decision" if attribute.startswith(_DECISIONS) else "fact"
+
+
+_RANKS: Final = (
+    (NAME,),
+    (HOME, EMPLOYER, JOB, BIRTHDAY, RELATIONSHIP, DIET),
+    (),  # what is not listed
+    (PET, TITLE),
+    (TOOL,),
+    (STATUS, DATE, AMOUNT, CHANGE),
+)
+"""Slots by importance."""
+_OTHER: Final = 2
+
+
+def rank(slot: str, *, own: bool) -> int:
+    """How important a slot is for knowing a person: less for a larger number."""
+    first = slot.partition(" for ")[0]
+    found = next((at for at, slots in enumerate(_RANKS) if slot in slots or first in slots), _OTHER)
+    return found if own else found + len(_RANKS) * (found < len(_RANKS) - 1)
+
 
 _ALL_MONTHS: Final = "|".join(sorted(MONTHS, key=len, reverse=True))
 _ALL_DAYS: Final = "|".join(sorted(WEEKDAYS, key=len, reverse=True))

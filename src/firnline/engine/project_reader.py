@@ -32,7 +32,7 @@ class ProjectReader:
     ) -> None:
         self._store, self._tenant, self._own = store, tenant, own
         self._sizes, self._read_digests = sizes, read_digests
-        self._history = ProjectHistory(store, tenant, own.project or "")
+        self._history = ProjectHistory(store, tenant, own.project or "", person=own.person)
         self.view = ProjectView(own=own.conversation)
         self._shared: Mapping[str, int] = {}
 

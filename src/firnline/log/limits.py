@@ -186,6 +186,10 @@ PROFILE_FACTS: Final = 60
 """Facts in a profile."""
 STATEMENTS_PER_CARD: Final = 500
 """Statements that are stored together."""
+PEOPLE_REMEMBERED: Final = 256
+"""People whose facts that hold are cached."""
+UNREAD_AT_ONCE: Final = 32
+"""Unread conversations of a person that a context reads first; the rest is read later."""
 APPEND_READ_MAX: Final = 500
 """Messages of an append that are read for facts at once; more are read later."""
 SENTENCES_MAX: Final = 600

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from firnline.digest.facts import Evidence, Fact, read_statements
-from firnline.digest.slots import agree
+from firnline.digest.fact import Evidence, Fact
+from firnline.digest.succession import agree
+from firnline.digest.testimony import read_statements
 from firnline.language.stems import stem
 from firnline.language.terms import index_terms
 from firnline.log.entry import Entry, Hit

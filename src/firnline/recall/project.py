@@ -23,10 +23,13 @@ _READS_AT_ONCE: Final = 8  # other calls need connections, too
 
 
 class ProjectHistory:
-    """The history of one project of a tenant."""
+    """The history of one project of a tenant; with a `person`, of the conversations with them."""
 
-    def __init__(self, store: Store, tenant: str, project: str) -> None:
+    def __init__(
+        self, store: Store, tenant: str, project: str, *, person: str | None = None
+    ) -> None:
         self._store, self._tenant, self._project = store, tenant, project
+        self._person = person
 
     async def newest(self, limit: int) -> list[ProjectEntry]:
         """The newest entries, at most `limit`, in time order."""
@@ -88,7 +91,7 @@ class ProjectHistory:
         last, size = None, _HEADS_FIRST
         while page := await self._store.recent(self._tenant, self._project, after=last, limit=size):
             for head in page:
-                if head.entries:
+                if head.entries and self._person in (None, head.person):
                     yield head
             last, size = page[-1], limits.PAGE_MAX
 

@@ -17,10 +17,11 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from firnline.context import marks
-from firnline.digest import slots
+from firnline.digest import slots, succession
 from firnline.digest.rules import CODE
 from firnline.digest.slot_patterns import ASKED, MANY, OWN_WORDS, STATUS, VOCABULARY
-from firnline.digest.slots import SpokenStatement, statements
+from firnline.digest.slots import statements
+from firnline.digest.succession import SpokenStatement
 from firnline.language.names import fold_name
 from firnline.language.stems import stem
 from firnline.language.terms import index_terms
@@ -163,7 +164,7 @@ def _judge(
 ) -> tuple[list[SpokenStatement], dict[SpokenStatement, SpokenStatement]]:
     """What entries state, and what newer statements outdate."""
     stated = sorted(_read(entries), key=lambda one: one.seq)[-_STATEMENTS_MAX:]
-    return stated, slots.outdated(stated)
+    return stated, succession.outdated(stated)
 
 
 def asks_past(question: str) -> bool:
@@ -217,9 +218,9 @@ def _outdated_entries(
     past, words = asks_past(question), question_words(question)
     found: dict[int, Outdated] = {}
     for old in by:
-        new = slots.current(by, old)
+        new = succession.current(by, old)
         if new.seq == old.seq or (
-            new.statement.value and slots.agree(old.statement.value, new.statement.value)
+            new.statement.value and succession.agree(old.statement.value, new.statement.value)
         ):
             continue
         asked = not past and not _asks_before(parsed, pool[new.seq]) and _asks_for(words, old, new)

@@ -146,8 +146,7 @@ def _apply(stated: Stated, verb: str, fields: Mapping[str, Any]) -> Stated:
         case "state":
             return _from_json(fields)
         case "describe":
-            names = ("project", "person", "metadata", "strategy")
-            return replace(stated, **{n: fields[n] for n in names if fields.get(n) is not None})
+            return replace(stated, **_described(fields))
         case "pin":
             return replace(stated, pinned={**stated.pinned, fields["seq"]: fields["pinned"]})
         case "project":
@@ -161,6 +160,13 @@ def _apply(stated: Stated, verb: str, fields: Mapping[str, Any]) -> Stated:
             return replace(stated, data=(*stated.data, dict(fields)))
         case _:
             return replace(stated, topics=(*stated.topics, dict(fields)))
+
+
+def _described(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that a description sets."""
+    names = ("project", "person", "metadata", "strategy")
+    given = {name: fields[name] for name in names if fields.get(name) is not None}
+    return {**given, "person": None} if given.get("person") == "" else given
 
 
 # -- the present state ------------------------------------------------------------------------

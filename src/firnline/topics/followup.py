@@ -66,7 +66,9 @@ def _asks_of_speaker(found: Sequence[str]) -> bool:
     words = [fold(word) for word in found]
     return any(
         before in ASKING and who in SPEAKERS and does in ACTIONS and after not in MEANWHILE
-        for before, who, does, after in zip(words, words[1:], words[2:], [*words[3:], ""], strict=False)
+        for before, who, does, after in zip(
+            words, words[1:], words[2:], [*words[3:], ""], strict=False
+        )
     )
 
 

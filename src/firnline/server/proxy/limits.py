@@ -32,6 +32,8 @@ TRANSLATION_MARGIN_TOKENS: Final = 64
 """Tokens that a translation may add: a separate message for images that tools return."""
 STATUS_CHARS_MAX: Final = 200
 """Characters of a text in a response header."""
+USER_CHARS_MAX: Final = 4_096
+"""Characters of a user id that is read as JSON."""
 TOOL_TYPE_CHARS_MAX: Final = 80
 """Characters of a tool's type that an error repeats."""
 ANSWER_BYTES_MAX: Final = 32 * 1024 * 1024

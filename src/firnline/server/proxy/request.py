@@ -16,7 +16,7 @@ from fastapi import Request
 from firnline.client.paths import unescape_name
 from firnline.context.context import Context
 from firnline.errors import FirnlineError, InputError, outline
-from firnline.log.limits import JSON_DEPTH_MAX
+from firnline.log.limits import JSON_DEPTH_MAX, NAME_CHARS_MAX
 from firnline.log.message import Message, encode_json
 from firnline.log.regex import regex
 from firnline.log.text import Json, clean_name
@@ -55,6 +55,7 @@ _USER_HEADERS: Final = ("x-firnline-user", "x-openwebui-user-id")
 _USER_FIELDS: Final = ("user", "safety_identifier")
 _USER_METADATA: Final = "user_id"
 _SESSION: Final = "_session_"
+_CLAUDE_USERS: Final = ("account_uuid", "device_id")
 _SESSION_ID: Final = regex(r"[A-Za-z0-9_-]{8,}")
 _SESSION_ID_CHARS_MIN: Final = 8
 _SERVER_SETTINGS: Final = ("api_base", "base_url", "api_key")
@@ -294,7 +295,12 @@ def find_conversation_name(
 
 
 def _session_id(user: str) -> str:
-    """The session in the user id of Claude Code: what follows the last mark and is long enough."""
+    """The session in the user id of Claude Code: what follows the last mark and is long enough.
+
+    Of newer ones, whose user id is JSON, a field of it.
+    """
+    if ids := _claude_ids(user):
+        return ids.get("session_id", "")
     before, mark, _ = user[:-_SESSION_ID_CHARS_MIN].rpartition(_SESSION)
     session = user[len(before) + len(mark) :]
     return session if mark and "\n" not in before and _SESSION_ID.fullmatch(session) else ""
@@ -321,9 +327,28 @@ def find_sender(
 
 def _person_name(field: str, user: str) -> str | None:
     """The person that a request names as its user; without Claude Code's session."""
-    if field == _USER_METADATA and _session_id(user):
+    if field == _USER_METADATA and (ids := _claude_ids(user)):
+        user = next((ids[name] for name in _CLAUDE_USERS if ids.get(name)), "")
+    elif field == _USER_METADATA and _session_id(user):
         user = user.rpartition(_SESSION)[0]
-    return _usable_name(user)
+    shown = " ".join(user.split())
+    if len(shown) > NAME_CHARS_MAX:  # one name for one user, whatever its length
+        mark = hashlib.blake2b(user.encode(), digest_size=16).hexdigest()
+        shown = f"{shown[: NAME_CHARS_MAX // 2]}-{mark}"
+    return _usable_name(shown)
+
+
+def _claude_ids(user: str) -> dict[str, str]:
+    """The ids in the user id of a newer Claude Code, which is a JSON object; else none."""
+    if not user.startswith("{") or len(user) > limits.USER_CHARS_MAX:
+        return {}
+    try:
+        found = load_json(user.encode())
+    except InputError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {name: value for name, value in found.items() if isinstance(value, str)}
 
 
 def _usable_name(name: object) -> str | None:

@@ -444,6 +444,14 @@ class MongoStore:
         """See `Store.clear_pending`."""
         return await pending.clear(self._open_db, key, last_seq)
 
+    async def unread(self, tenant: str, person: str | None = None, limit: int = 100) -> list[Head]:
+        """See `Store.unread`."""
+        return await pending.unread(self._open_db, tenant, person, limit)
+
+    async def mark_read(self, tenant: str, read: Mapping[str, int]) -> None:
+        """See `Store.mark_read`."""
+        await pending.mark_read(self._open_db, tenant, read)
+
     # -- cards --------------------------------------------------------------------------------
 
     async def put_cards(

@@ -284,6 +284,8 @@ class MongoWriter:
         next_seq, total, hash_ = plan.head
         new = {"next_seq": next_seq, "total": total, "hash": hash_, "updated_at": plan.times[1]}
         new["unflushed"] = True
+        if plan.person is not None:
+            new["unread"] = True
         if state is None:
             return await self._create_head(key, life, plan, {**new, "tail": tail})
         same = {**key._asdict(), "_id": life}

@@ -33,8 +33,8 @@ _REPLAY: Final = (
 _PERSON: Final = "SELECT person FROM conversation WHERE tenant = %(tenant)s AND name = %(name)s"
 _CLAIM: Final = "UPDATE conversation SET person = %s WHERE tenant = %s AND id = %s"
 _MOVE_HEAD: Final = (
-    "UPDATE conversation SET next_seq = %s, total = %s, hash = %s, updated_at = %s"
-    " WHERE tenant = %s AND id = %s"
+    "UPDATE conversation SET next_seq = %s, total = %s, hash = %s, updated_at = %s,"
+    " unread = person IS NOT NULL WHERE tenant = %s AND id = %s"
 )
 _ENTRY_ARRAYS: Final = ("bigint", "bigint", "bigint", "text", "text", "bytea")
 _VIEW_ARRAYS: Final = ("bigint", "smallint", "bigint", "text")

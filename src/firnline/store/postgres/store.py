@@ -481,6 +481,14 @@ class PostgresStore:
         """See `Store.clear_pending`."""
         return await self._write(key.tenant, lambda tx: pending.clear(tx, key, last_seq))
 
+    async def unread(self, tenant: str, person: str | None = None, limit: int = 100) -> list[Head]:
+        """See `Store.unread`."""
+        return await self._read(tenant, lambda tx: pending.unread(tx, tenant, person, limit))
+
+    async def mark_read(self, tenant: str, read: Mapping[str, int]) -> None:
+        """See `Store.mark_read`."""
+        await self._write(tenant, lambda tx: pending.mark_read(tx, tenant, read))
+
     # -- cards --------------------------------------------------------------------------------
 
     async def put_cards(

@@ -574,6 +574,14 @@ class SqliteStore:
         """See `Store.clear_pending`."""
         return await self._change(lambda con: pending.clear(con, key, last_seq))
 
+    async def unread(self, tenant: str, person: str | None = None, limit: int = 100) -> list[Head]:
+        """See `Store.unread`."""
+        return await self._read(lambda con: pending.unread(con, tenant, person, limit))
+
+    async def mark_read(self, tenant: str, read: Mapping[str, int]) -> None:
+        """See `Store.mark_read`."""
+        await self._change(lambda con: pending.mark_read(con, tenant, read))
+
     # -- cards --------------------------------------------------------------------------------
 
     async def put_cards(

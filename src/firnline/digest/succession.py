@@ -1,0 +1,172 @@
+"""What a newer statement outdates: of a slot with one value, the older value. Pure."""
+
+# ruff: noqa: RUF001, E501 - other scripts are meant, and patterns stay on one line
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from firnline.digest import slot_patterns as slots
+from firnline.digest.slot_patterns import Statement
+from firnline.language import numbers
+from firnline.language.lexicon import TOOLS
+from firnline.language.names import fold_name
+from firnline.log.regex import regex
+
+_IMPLIED: Final = frozenset(
+    frozenset(pair)
+    for pair in (
+        ("no meat", "vegetarian"), ("no meat", "vegan"), ("no meat", "pescatarian"), ("eats fish", "pescatarian"),
+        ("eats meat", "omnivore"), ("eats meat", "carnivore"), ("eats fish", "eats meat"), ("eats fish", "omnivore"),
+    )
+)  # fmt: skip
+_CYRILLIC: Final = regex(r"[а-яё]")
+
+
+class _ValueWords(NamedTuple):
+    """What two values are compared by."""
+
+    words: str
+    dates: frozenset[str]
+    figures: frozenset[str]
+    """The words, if there is a digit among them: "the 12th" is part of "March 12"."""
+
+
+@lru_cache(maxsize=16_384)
+def _value_words(value: str) -> _ValueWords:
+    words = fold_name(value) or value.casefold()
+    dates = frozenset(key for day in numbers.dates(value) for key in day.readings)
+    figures = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", words).split()
+    return _ValueWords(words, dates, frozenset(figures if any(map(str.isdigit, words)) else ()))
+
+
+def agree(one: str, other: str) -> bool:
+    """Whether two values of a slot do not contradict each other: "Lisbon" and "Lisbon, Portugal"."""
+    if frozenset((one, other)) in _IMPLIED:
+        return True
+    first, second = _value_words(one), _value_words(other)
+    if first.words == second.words:
+        return True
+    if first.dates and second.dates:
+        return not first.dates.isdisjoint(second.dates)
+    if first.figures and second.figures:
+        return first.figures <= second.figures or second.figures <= first.figures
+    short, long = sorted((first.words, second.words), key=len)
+    if long.startswith(f"{short} "):
+        return True
+    same = _CYRILLIC.search(short) and len(short) > 3 and len(long) - len(short) <= 2  # noqa: PLR2004
+    return bool(same) and long[: len(short) - 1] == short[:-1]
+
+
+class SpokenStatement(NamedTuple):
+    """A statement, where it was made and by whom; an `echo` repeats and never outdates."""
+
+    seq: int
+    speaker: str
+    statement: Statement
+    echo: bool = False
+
+    @property
+    def subject(self) -> str:
+        """Of whom or what it is: names and numbered things are the same for all speakers."""
+        one = self.statement
+        if not one.subject:
+            return self.speaker
+        return one.subject if one.thing else f"{one.subject} of {self.speaker}"
+
+
+def outdated(stated: Iterable[SpokenStatement]) -> dict[SpokenStatement, SpokenStatement]:
+    """The statements that a newer one outdates, each with the one that does it."""
+    state = Slots({}, {})
+    for one in sorted(stated, key=lambda one: (one.seq, one.statement.start)):
+        state.add(one)
+    return state.by
+
+
+def current(by: Mapping[SpokenStatement, SpokenStatement], one: SpokenStatement) -> SpokenStatement:
+    """The newest statement that follows from `one`."""
+    while one in by:
+        one = by[one]
+    return one
+
+
+class Slots(NamedTuple):
+    """The statements in force, by subject and slot, and what outdated the others."""
+
+    in_force: dict[tuple[str, str], list[SpokenStatement]]
+    by: dict[SpokenStatement, SpokenStatement]
+
+    def add(self, new: SpokenStatement) -> tuple[str, str]:
+        """Add a statement; what it outdates is no longer in force. Returns its subject and slot."""
+        one = new.statement
+        if new.echo:
+            # It repeats what was known before: it is outdated with what it agrees with.
+            for key in self._keys(new):
+                if any(agree(old.statement.value, one.value) for old in self.in_force[key]):
+                    self.in_force[key].append(new)
+            return new.subject, one.slot
+        key = self._named(new)
+        if one.old:
+            key = self._replace_old(new) or key
+        elif one.slot == slots.CHANGE:
+            key = self._replace_alike(new) or key
+        there = self.in_force.setdefault(key, [])
+        if key[1] not in slots.MANY:
+            self._supersede(there, new, lambda old: not one.value or not agree(old, one.value))
+        there.append(new)
+        return key
+
+    def _keys(self, new: SpokenStatement) -> list[tuple[str, str]]:
+        return [key for key in self.in_force if key == (new.subject, new.statement.slot)]
+
+    def _named(self, new: SpokenStatement) -> tuple[str, str]:
+        """The key of a statement; "the order" is the only order there is."""
+        subject, slot = new.subject, new.statement.slot
+        if new.statement.thing and (subject, slot) not in self.in_force:
+            alike = [key for key in self.in_force if key[1] == slot and _is_part(subject, key[0])]
+            if len(alike) == 1:
+                return alike[0]
+        return subject, slot
+
+    def _replace_old(self, new: SpokenStatement) -> tuple[str, str] | None:
+        """Outdate what the statement names as replaced, in whatever slot it is."""
+        one, found = new.statement, None
+        for key, there in self.in_force.items():
+            mine = key[0] == new.subject or one.slot == slots.CHANGE or key[1] in slots.MANY
+            if mine and any(agree(old.statement.value, one.old) for old in there if not old.echo):
+                self._supersede(there, new, lambda old: agree(old, one.old))
+                found = key
+        return found
+
+    def _replace_alike(self, new: SpokenStatement) -> tuple[str, str] | None:
+        """Outdate a tool of the same category: "we switched to MySQL"."""
+        kind = _tool_kind(new.statement.value)
+        found = None
+        for key, there in self.in_force.items() if kind else ():
+            alike = key[1].startswith(slots.TOOL) and key[0] == new.subject
+            if alike and any(_tool_kind(old.statement.value) == kind for old in there):
+                self._supersede(there, new, lambda old: _tool_kind(old) == kind)
+                found = key
+        return found
+
+    def _supersede(
+        self, there: list[SpokenStatement], new: SpokenStatement, is_old: Callable[[str], bool]
+    ) -> None:
+        for old in list(there):
+            if old != new and is_old(old.statement.value):
+                self.by[old] = new
+                there.remove(old)
+
+
+def _tool_kind(value: str) -> str:
+    first = value.split(maxsplit=1)[0].casefold() if value else ""
+    return next((kind for kind, tools in TOOLS.items() if first in tools), "")
+
+
+def _is_part(subject: str, other: str) -> bool:
+    """Whether all words of one subject are in the other: "meeting" and "team meeting"."""
+    one, two = set(subject.split()), set(other.split())
+    return one <= two or two <= one
