@@ -95,7 +95,7 @@ class Material:
     earned: int = 0
     recall_tokens: int | None = None
     tools_tokens: int = 0
-    debts: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
     log_tokens: int = 0
 
 
@@ -128,7 +128,7 @@ class _Assembly:
         self.limit = min(budget.limit, plan.limit_tokens or budget.limit)
         self.framing = REPLY_TOKENS
         self.left_out: list[LeftOut] = []
-        self.degraded: list[str] = list(material.debts)
+        self.degraded: list[str] = list(material.problems)
         self.room = budget.limit - material.tools_tokens - self.framing
         self.must: dict[str, tuple[Piece, ...]] = {}
         self.notes = 0
@@ -189,7 +189,7 @@ class _Assembly:
             framing_tokens=self.framing,
             left_out=tuple(self.left_out),
             degraded=tuple(self.degraded),
-            crowded=len(self.degraded) > len(self.material.debts),
+            crowded=len(self.degraded) > len(self.material.problems),
             reason=self.plan.reason,
             hits=hits,
             log_tokens=self.material.log_tokens,

@@ -174,9 +174,12 @@ class ContextBuilder:
         request = _without_beside(request)
         scene = await self._digested(key, request, strategy, problems)
         recalled = await self._recall(key, request, scene)
-        debts = (*problems, *recalled.degraded)
+        problems += recalled.degraded
         material = replace(
-            scene.material, debts=debts, recalled=tuple(recalled), earned=recalled.earned
+            scene.material,
+            problems=tuple(problems),
+            recalled=tuple(recalled),
+            earned=recalled.earned,
         )
         scene = replace(scene, material=material)
         context = await self._assembled(assemble, scene, request)

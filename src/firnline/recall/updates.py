@@ -216,18 +216,19 @@ def _outdated_entries(
 ) -> list[Outdated]:
     """The outdated entries of a pool, newest first."""
     past, words = asks_past(question), question_words(question)
-    found: dict[int, Outdated] = {}
+    outdated: dict[int, Outdated] = {}
     for old in by:
         new = succession.current(by, old)
         if new.seq == old.seq or (
             new.statement.value and succession.agree(old.statement.value, new.statement.value)
         ):
             continue
-        asked = not past and not _asks_before(parsed, pool[new.seq]) and _asks_for(words, old, new)
-        known = found.get(old.seq)
-        if known is None or (asked and not known.asked):
-            found[old.seq] = Outdated(old.seq, new.seq, asked)
-    return sorted(found.values(), reverse=True)
+        is_asked_for = not past and not _asks_before(parsed, pool[new.seq])
+        is_asked_for = is_asked_for and _asks_for(words, old, new)
+        noted = outdated.get(old.seq)
+        if noted is None or (is_asked_for and not noted.asked):
+            outdated[old.seq] = Outdated(old.seq, new.seq, is_asked_for)
+    return sorted(outdated.values(), reverse=True)
 
 
 def slot_vocabulary(slot: str) -> str:
