@@ -25,7 +25,7 @@ from firnline.language.lexicon import (
     TITLES,
 )
 from firnline.language.numbers import Mention
-from firnline.language.stop_words import GERMAN
+from firnline.language.stop_words import GERMAN, fold
 from firnline.log import tokens
 from firnline.log.regex import regex
 
@@ -69,39 +69,6 @@ _POLITE: Final = frozenset(("sie", "ihr", "ihre", "ihrem", "ihren", "ihrer", "ih
 _GERMAN_SHARE: Final = 0.17
 _NOT_GERMAN_ALONE: Final = frozenset(
     ("also", "am", "an", "bin", "die", "fast", "hat", "in", "man", "so", "war", "was", "will")
-)
-_GERMAN_WORDS: Final = GERMAN | frozenset(
-    [
-        "für",
-        "über",
-        "möchte",
-        "möchten",
-        "dafür",
-        "möglich",
-        "können",
-        "könnte",
-        "wäre",
-        "würde",
-        "unser",
-        "unsere",
-        "unserem",
-        "mein",
-        "meinem",
-        "meiner",
-        "meinen",
-        "sind",
-        "lautet",
-        "nein",
-        "sehr",
-        "gerne",
-        "heißt",
-        "neue",
-        "beim",
-        "wurde",
-        "haben",
-        "bitte",
-        "auch",
-    ]
 )
 
 
@@ -284,8 +251,8 @@ def _mention(start: int, value: str, *, sure: bool = True) -> Mention:
 
 def is_german(text: str) -> bool:
     """Whether the text is German, where every noun has a capital."""
-    words = frozenset(text.casefold().split())
-    found = words & _GERMAN_WORDS
+    words = frozenset(map(fold, text.split()))
+    found = words & GERMAN
     return len(found) >= _GERMAN_SHARE * len(words) and not found <= _NOT_GERMAN_ALONE
 
 

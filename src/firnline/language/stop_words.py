@@ -65,7 +65,7 @@ steht stimmt tue tun tut trotzdem uberhaupt ungefahr uns unsere wahrend ware war
 wem wen wenig weniger wessen wie will willst wirklich wo wofur woher wohin wolle wollen wollte
 womit woran worauf woraus worum wovon wovor wurden ziemlich zuerst zumindest zuruck zusammen
 welche welchen welcher welches wenn wer werden wieder wieso wieviel will wird wo wozu wurde
-zwischen
+zwischen meinem unserem
 """)
 FRENCH_CORE: Final = _words("""
 au avec ce dans de elle en est et il je la le les nous ou par pas que qui se si sur un une vous y
