@@ -626,16 +626,21 @@ class Memory:
             self._engine.events.timed("fold", conversation).done(of_fold, version)
         return made
 
-    async def work(self, *, once: bool = False, all_tenants: bool = False) -> int:
+    async def work(
+        self, *, once: bool = False, all_tenants: bool = False, poll_seconds: float = 1.0
+    ) -> int:
         """Create pending digests until canceled, or `once`.
 
         `all_tenants`: for every tenant of the store. Their messages then reach this memory's
-        model, if it has one.
+        model, if it has one. It looks for work every `poll_seconds`, about, and when the store
+        sends a notification.
         """
-        self._engine.worker.tenant = None if all_tenants else self._tenant
+        worker = self._engine.worker
+        worker.tenant = None if all_tenants else self._tenant
         if once:
-            return await self._engine.worker.once()
-        await self._engine.worker.run()
+            return await worker.once()
+        worker.poll_seconds = poll_seconds
+        await worker.run()
         return 0
 
     async def due(

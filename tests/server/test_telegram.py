@@ -1066,7 +1066,7 @@ async def test_answers_can_be_given_by_a_process_apart(config, telegram, server)
             assert telegram.push(telegram.said("Hello?"), url, SECRET) == [200]
             answer = [sys.executable, "-m", "firnline", "telegram", "answer"]
             once = subprocess.run([*answer, "--once"], capture_output=True, text=True, check=True)
-            assert once.stdout == "1 answers\n"
+            assert once.stdout == "1 answer\n"
             assert telegram.push(telegram.said("And now?"), url, SECRET) == [200]
             with subprocess.Popen(answer) as process:
                 eventually(lambda: len(telegram.texts(7)) > 1)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import random
 import sys
 import time
 from collections.abc import Callable
@@ -15,7 +13,7 @@ from firnline.cli.arguments import Command, add_model_options
 from firnline.cli.open import run_until_signal, with_memory
 from firnline.cli.output import print_json
 from firnline.cli.terminal import plain
-from firnline.errors import FirnlineError, InputError
+from firnline.errors import InputError
 from firnline.log.entry import Key
 from firnline.log.text import plural
 from firnline.memory import Memory
@@ -95,18 +93,11 @@ def _print_counts(counts: _WorkerCounts, *, as_json: bool) -> None:
 
 
 async def _work(memory: Memory, options: argparse.Namespace) -> None:
-    """Work until nothing is due, or until a signal."""
-    work = _create_due(memory) if options.once else _run(memory, options.poll)
-    await run_until_signal(work)  # an interrupted digest stays pending
-
-
-async def _run(memory: Memory, poll_seconds: float) -> None:
-    while True:
-        try:
-            await _create_due(memory)
-        except FirnlineError as error:
-            print(plain(f"worker: looking for work failed: {error}"), file=sys.stderr)
-        await asyncio.sleep(poll_seconds * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
+    """Work until nothing is due, or until a signal; an interrupted digest stays pending."""
+    if options.once:
+        await run_until_signal(_create_due(memory))
+    else:
+        await run_until_signal(memory.work(all_tenants=True, poll_seconds=options.poll))
 
 
 async def _create_due(memory: Memory) -> None:

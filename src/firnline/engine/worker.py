@@ -72,13 +72,13 @@ class Worker(BackgroundTask):
         """
         await self.once()
         if not isinstance(self._store, PendingNotifier) or not self._store.listening:
-            return self._poll_seconds
+            return self.poll_seconds
         now = self._clock()
         pending = await self._store.pending(now, stuck_before=now, cards="-", tenant=self.tenant)
-        longest = self._poll_seconds * _NOTIFIED_POLLS
+        longest = self.poll_seconds * _NOTIFIED_POLLS
         if pending.oldest is None:
             return longest
-        return min(max((pending.oldest - now).total_seconds(), self._poll_seconds), longest)
+        return min(max((pending.oldest - now).total_seconds(), self.poll_seconds), longest)
 
     async def once(self) -> int:
         """Create all digests that are due; returns how many. Only one call runs at a time."""

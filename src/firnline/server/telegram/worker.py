@@ -123,7 +123,7 @@ class TelegramWorker(BackgroundTask):
     async def step(self) -> float:
         """Start answering in every chat with due jobs."""
         await self._begin()
-        return self._poll_seconds
+        return self.poll_seconds
 
     async def once(self) -> int:
         """Answer everything that is due; returns how many answers were sent or given up."""
