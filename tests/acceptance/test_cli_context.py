@@ -8,28 +8,10 @@ import sys
 
 import pytest
 
-from firnline.cli import main
 from firnline.sync import Memory
 from firnline.testing.model_server import ModelServer
 
 PROGRAM = [sys.executable, "-m", "firnline"]
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run a command in a separate folder; returns exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FIRNLINE_STORE", raising=False)
-
-    def run(*arguments):
-        try:
-            code = main(arguments)
-        except SystemExit as stop:
-            code = stop.code
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture

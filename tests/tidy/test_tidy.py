@@ -197,6 +197,40 @@ def test_a_bound_is_in_one_place():
     assert {bound: where for bound, where in places.items() if len(where) > 1} == {}
 
 
+SAME_LINES = 12
+
+
+def _logic(path: Path) -> list[tuple[str, int]]:
+    """The lines without imports, lists of exports and signatures, with their numbers."""
+    text = path.read_text()
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, FUNCTIONS):
+            left_out |= set(range(node.lineno, node.body[0].lineno))
+        elif isinstance(node, ast.Import | ast.ImportFrom) or _is_export_list(node):
+            left_out |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = enumerate(map(str.strip, text.splitlines()), 1)
+    return [(line, at) for at, line in lines if line and at not in left_out]
+
+
+def _is_export_list(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+
+
+def test_nothing_is_written_twice():
+    """No twelve lines of code stand in two places of the package."""
+    seen: dict[tuple[str, ...], tuple[Path, int]] = {}
+    twice = []
+    for path in FILES:
+        lines = _logic(path)
+        for at in range(len(lines) - SAME_LINES + 1):
+            some = tuple(line for line, _ in lines[at : at + SAME_LINES])
+            place = path, lines[at][1]
+            if seen.setdefault(some, place) != place:
+                twice.append((place, seen[some]))
+    assert twice == []
+
+
 SMALL_LINES = 60
 SMALL = {  # module: why it stands alone although it is small and one other module imports it
     "adapters.langchain.summarizer": "a public name of its own",
