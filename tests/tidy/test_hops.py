@@ -30,7 +30,7 @@ BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     # What is read next to the log is compared with its seals.
     # Repeats are left out of what is recalled, and chances say where it stops.
     # A store scores what it finds as every other store does, and reads what is small.
-    "context": (18, 45, 21, 77),
+    "context": (18, 46, 21, 78),
     # Found messages are read for statements that newer ones outdate.
     "recall": (8, 15, 13, 39),
     # The server limits its connections itself and looks at who is at their other end;

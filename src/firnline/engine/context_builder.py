@@ -111,11 +111,6 @@ class _Scene:
         """The first digest of the plan, as `ContextBuilder.fold` creates it."""
         return self.plan.folds[0], self.view.version, self.strategy.name, self.view.topic
 
-    @property
-    def holds_whole_log(self) -> bool:
-        """Whether the whole log was read."""
-        return holds_whole_log(self.view)
-
 
 @dataclass(frozen=True, slots=True)
 class _ImportantData:
@@ -185,7 +180,9 @@ class ContextBuilder:
         context = await self._assembled(assemble, scene, request)
         if request.beside is not None:
             context = request.beside.merge(context)
-        elif context.tokens > context.whole_tokens or (scene.fits and not scene.holds_whole_log):
+        elif context.tokens > context.whole_tokens or (
+            scene.fits and not holds_whole_log(scene.view)
+        ):
             context = await self._or_whole_log(context, key, scene, request)
         context = with_person(context, about) if about else context
         context = await self._retrieve(replace(context, budget=asked.budget), request)
@@ -250,7 +247,7 @@ class ContextBuilder:
         self, context: Context, key: Key, scene: _Scene, request: BuildRequest
     ) -> Context:
         """The whole log instead of a context that is larger, or that has no need for digests."""
-        if not scene.holds_whole_log:
+        if not holds_whole_log(scene.view):
             limit = request.budget.limit
             found = await look(self._store, key, layered(), tail_tokens=limit, fold_tokens=limit)
             view = replace(scene.view, entries=found.entries, next_seq=found.next_seq, topic=None)
