@@ -129,7 +129,7 @@ def wait_for(check):
 def test_a_session_with_a_compaction_and_a_deleted_transcript(
     agent, home, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(hooks, "_RECALL_SECONDS", 30)  # other tests run at the same time
+    monkeypatch.setattr(hooks, "HOOK_RECALL_SECONDS", 30)  # other tests run at the same time
     store = f"sqlite:///{tmp_path}/box.db"
     name = f"{AGENTS[agent]}/{SESSION}"
     with running(store=store, transcript_folders=str(home), hook_tokens=200) as server:

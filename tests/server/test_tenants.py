@@ -12,7 +12,7 @@ from firnline.store import open_store
 
 @pytest.fixture
 async def few(monkeypatch):
-    monkeypatch.setattr(tenants, "OPEN_MAX", 3)
+    monkeypatch.setattr(tenants, "TENANTS_OPEN_MAX", 3)
     found = Tenants(open_store("memory:"), {"embedder": "words", "background": True})
     await found.start()
     yield found

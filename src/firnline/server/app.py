@@ -22,6 +22,7 @@ from firnline.server import health, hooks, mcp_mount, page, problems, rest
 from firnline.server.auth import AuthMiddleware
 from firnline.server.drafts import Drafts
 from firnline.server.keys import NO_TENANT, Keys
+from firnline.server.limits import OPEN_RETRY_SECONDS
 from firnline.server.metrics import Metrics
 from firnline.server.middleware import RequestMiddleware, join_observers, open_tracer
 from firnline.server.proxy import conversation_routes, response_routes
@@ -42,7 +43,6 @@ from firnline.strategies import strategy as strategy_named
 
 logger: Final = logging.getLogger("firnline.server")
 
-_RETRY_SECONDS: Final = 1.0
 _DESCRIPTION: Final = """The conversation memory that can prove it lost nothing.
 
 Every message is kept, every summary is reversible, every context fits its budget. Errors are
@@ -170,7 +170,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     opening = asyncio.create_task(_open(parts))
     try:
         # A store that is unavailable for a moment does not prevent the start.
-        await asyncio.wait([opening], timeout=_RETRY_SECONDS)
+        await asyncio.wait([opening], timeout=OPEN_RETRY_SECONDS)
         if opening.done():
             opening.result()
         async with mcp_mount.running(parts):
@@ -201,7 +201,7 @@ async def _open(parts: Parts) -> None:
             if str(error) != logged:  # retries may last for hours
                 logger.warning("store: unavailable, retrying: %s", error)
             logged = str(error)
-            await asyncio.sleep(_RETRY_SECONDS)
+            await asyncio.sleep(OPEN_RETRY_SECONDS)
         else:
             if parts.settings.worker and parts.telegram_worker.bots:
                 parts.telegram_worker.start()

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from firnline.server.auth import Writing, parts_of
 from firnline.server.captures import PROMPTS, read_event, recall_dropped
+from firnline.server.limits import HOOK_RECALL_SECONDS
 from firnline.server.proxy.request import read_object
 
 logger: Final = logging.getLogger("firnline.server")
@@ -22,7 +23,6 @@ logger: Final = logging.getLogger("firnline.server")
 router = APIRouter(include_in_schema=False)
 
 Agent = Literal["claude-code", "codex", "cursor"]
-_RECALL_SECONDS: Final = 0.08
 _NO_CONTENT: Final = 204
 
 
@@ -39,7 +39,7 @@ async def take_event(request: Request, memory: Writing, agent: Agent) -> Respons
         return Response(status_code=_NO_CONTENT)
     text = ""
     try:
-        async with asyncio.timeout(_RECALL_SECONDS):
+        async with asyncio.timeout(HOOK_RECALL_SECONDS):
             most = parts.settings.hook_tokens
             text = await recall_dropped(memory, event.conversation, body.get("prompt"), most)
     except TimeoutError:

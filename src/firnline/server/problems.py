@@ -16,10 +16,10 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from firnline.errors import FirnlineError, InputError, outline
+from firnline.server.limits import ERRORS_TOLD_MAX
 
 logger: Final = logging.getLogger("firnline.server")
 
-_ERRORS_MAX: Final = 20
 _NAME_SHOWN: Final = 100
 MEDIA_TYPE: Final = "application/problem+json"
 _FACTS: Final = frozenset({"floor", "available", "blockers", "retry_after"})
@@ -159,7 +159,7 @@ def install(app: FastAPI) -> None:
 
 def _describe(errors: Sequence[Any]) -> str:
     """The first fields and their errors, without the values."""
-    told = [f"{_field_name(wrong['loc'])}: {wrong['msg']}" for wrong in errors[:_ERRORS_MAX]]
+    told = [f"{_field_name(wrong['loc'])}: {wrong['msg']}" for wrong in errors[:ERRORS_TOLD_MAX]]
     more = len(errors) - len(told)
     return "; ".join([*told, f"and {more:,} more errors"] if more else told)
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from contextlib import suppress
-from typing import Any, Final, cast
+from typing import Any, cast
 from weakref import WeakSet
 
 from firnline.engine.options import MemoryOptions
 from firnline.memory import DEFAULT_TENANT, Memory
 from firnline.protocols import ChatModel, Store
-
-OPEN_MAX: Final = 100
-"""Tenants whose memories are kept open; the least recently used one is closed first."""
+from firnline.server.limits import TENANTS_OPEN_MAX
 
 
 class Tenants:
@@ -64,7 +62,7 @@ class Tenants:
             self._open.move_to_end(tenant)
             return found
         found = self._open[tenant] = self._create(tenant)
-        while len(self._open) > OPEN_MAX:
+        while len(self._open) > TENANTS_OPEN_MAX:
             # A memory that is still in use keeps working: it opens again what it closed.
             _, oldest = self._open.popitem(last=False)
             self._evicted.add(oldest)

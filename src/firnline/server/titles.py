@@ -9,10 +9,10 @@ from typing import Final
 from firnline.context import marks
 from firnline.log.entry import Head
 from firnline.memory import Memory
+from firnline.server.limits import TITLE_CHARS_MAX
 from firnline.topics import title_of as short_title
 
 _ENTRIES: Final = 5
-_CHARS_MAX: Final = 200
 
 
 async def title_of(memory: Memory, head: Head) -> str:
@@ -22,10 +22,10 @@ async def title_of(memory: Memory, head: Head) -> str:
     """
     given = head.metadata.get("title")
     if isinstance(given, str) and given.strip():
-        return short_title(given, _CHARS_MAX)
+        return short_title(given, TITLE_CHARS_MAX)
     first = await memory.read(head.conversation, limit=_ENTRIES) if head.entries else ()
     texts = (marks.said(entry.message) for entry in first if entry.message.role == "user")
-    return short_title(next(filter(None, texts), ""), _CHARS_MAX)
+    return short_title(next(filter(None, texts), ""), TITLE_CHARS_MAX)
 
 
 async def titles_of(memory: Memory, heads: Sequence[Head]) -> list[str]:

@@ -54,3 +54,13 @@ LIST_BYTES_MAX: Final = 16 * 1024 * 1024
 LISTED_MODELS_MAX: Final = 10_000
 LISTED_TOKENS_MAX: Final = 1_000_000_000
 """A larger window in the list is taken for a mistake."""
+METADATA_PAIRS_MAX: Final = 16
+"""Pairs of a conversation's metadata."""
+METADATA_KEY_CHARS_MAX: Final = 64
+"""Characters of a key of it."""
+METADATA_VALUE_CHARS_MAX: Final = 512
+"""Characters of a value of it."""
+RETRY_DIGITS_MAX: Final = 9
+"""Digits of the number of a retry."""
+SAME_ITEMS_MAX: Final = 100
+"""Items with one id that are looked up."""

@@ -21,6 +21,7 @@ from firnline.log.openai_items import items_of
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
 from firnline.server.proxy import limits
+from firnline.server.proxy.limits import SAME_ITEMS_MAX
 from firnline.server.proxy.response_events import NO_USAGE, Item, finished
 from firnline.server.streams import STOPPED
 
@@ -29,7 +30,6 @@ RESPONSE: Final = "response"
 ITEM: Final = "item"
 _PREFIXES: Final = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
 _ID_DIGITS: Final = 12
-_SAME_MAX: Final = 100
 _ID_CHARS_MIN: Final = 16
 """Shorter ids of an endpoint are not random, so they may mean several items."""
 
@@ -168,7 +168,7 @@ async def _places_of(
 ) -> list[tuple[str, int]]:
     """Where an item may be; an endpoint that uses an id twice must not mix up conversations."""
     prefix = f"{card_name(item_id)}/"
-    cards = await memory.cards.find(ITEM, prefix=prefix, limit=_SAME_MAX)
+    cards = await memory.cards.find(ITEM, prefix=prefix, limit=SAME_ITEMS_MAX)
     places: list[tuple[str, int]] = [tuple(parse_unique(card.body)) for card in cards]
     if conversation is None:
         if len(places) > 1:
