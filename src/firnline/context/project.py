@@ -24,7 +24,7 @@ from firnline.log.entry import Digest, Entry, Head, Hit, ProjectEntry
 from firnline.log.message import Message, call_ids, result_ids
 
 _REST_SHARE: Final = 3
-_REST_TOKENS: Final = 2_000
+_REST_TOKENS: Final = 1_500
 """Digests and quotes get one in so many tokens of a small room, about so many of a large one."""
 _QUOTES_SHARE: Final = 4  # of that is kept for quotes
 _LEAN_SHARE: Final = 0.75  # of a small window is for entries

@@ -160,8 +160,6 @@ class ProjectContexts:
 
         reader = ProjectReader(self._store, key.tenant, head, job.sizes, read_digests)
         view = await reader.read(strategy.parameters, request.budget.limit)
-        if len(view.parts) == 1:
-            return await self._builder.build(key, request, strategy)
         choice = await self._choose(job, view)
         shown = await reader.begin(choice)
         if request.fold:
