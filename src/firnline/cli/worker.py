@@ -1,4 +1,4 @@
-"""The command worker: a process that creates pending digests of all tenants."""
+"""The command worker: a process that creates pending digests of all tenants, or of one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import asyncio
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Final
 
 from firnline.cli.arguments import Command, add_model_options
@@ -43,9 +44,11 @@ def _worker(options: argparse.Namespace) -> None:
     observe = _observer(counts, as_json=options.json)
     if not options.once:
         writer = options.model or "offline"
+        whose = f"tenant {options.tenant}" if options.tenant is not None else "all tenants"
         print(
             plain(
-                f"worker: watching {redact_url(options.store)}, model: {writer}; Ctrl-C stops it"
+                f"worker: watching {redact_url(options.store)}, {whose}, model: {writer};"
+                " Ctrl-C stops it"
             ),
             file=sys.stderr,
         )
@@ -96,32 +99,34 @@ def _print_counts(counts: _WorkerCounts, *, as_json: bool) -> None:
 
 async def _work(memory: Memory, options: argparse.Namespace) -> None:
     """Work until nothing is due, or until a signal."""
-    work = _create_due(memory) if options.once else _run(memory, options.poll)
+    create = partial(_create_due, memory, all_tenants=options.tenant is None)
+    work = create() if options.once else _run(create, options.poll)
     await run_until_signal(work)  # an interrupted digest stays pending
 
 
-async def _run(memory: Memory, poll_seconds: float) -> None:
+async def _run(create: Callable[[], Awaitable[None]], poll_seconds: float) -> None:
     while True:
         try:
-            await _create_due(memory)
+            await create()
         except FirnlineError as error:
             print(plain(f"worker: looking for work failed: {error}"), file=sys.stderr)
         await asyncio.sleep(poll_seconds * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
 
 
-async def _create_due(memory: Memory) -> None:
+async def _create_due(memory: Memory, *, all_tenants: bool) -> None:
     """Create digests until none is due, or none can be created."""
     before: list[Key] = []
     created = 0
-    while due := await memory.due(limit=_PAGE, all_tenants=True):
+    while due := await memory.due(limit=_PAGE, all_tenants=all_tenants):
         if due == before and not created:
             break
-        before, created = due, await memory.work(once=True, all_tenants=True)
+        before, created = due, await memory.work(once=True, all_tenants=all_tenants)
 
 
 def add(command: Command) -> None:
     """Add this command to the parser."""
-    worker = command("worker", _worker, "Create pending digests of all tenants, in the background.")
+    text = "Create pending digests in the background, of all tenants or of one."
+    worker = command("worker", _worker, text)
     worker.add_argument("--once", action="store_true", help="stop when nothing is due")
     worker.add_argument(
         "--poll",
