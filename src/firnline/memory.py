@@ -10,7 +10,7 @@ verify   Store.records → chain.Audit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import asdict, replace
 from datetime import date, datetime
@@ -627,16 +627,22 @@ class Memory:
         return made
 
     async def work(
-        self, *, once: bool = False, all_tenants: bool = False, poll_seconds: float = 1.0
+        self,
+        *,
+        once: bool = False,
+        all_tenants: bool = False,
+        tenants: Collection[str] | None = None,
+        poll_seconds: float = 1.0,
     ) -> int:
         """Create pending digests until canceled, or `once`.
 
-        `all_tenants`: for every tenant of the store. Their messages then reach this memory's
-        model, if it has one. It looks for work every `poll_seconds`, about, and when the store
-        sends a notification.
+        For its own tenant, for `tenants`, whose collection you may change meanwhile, or for
+        `all_tenants` of the store. Their messages then reach this memory's model, if it has one.
+        It looks for work every `poll_seconds`, about, and when the store sends a notification.
         """
         worker = self._engine.worker
-        worker.tenant = None if all_tenants else self._tenant
+        own = frozenset({self._tenant}) if tenants is None else tenants
+        worker.tenants = None if all_tenants else own
         if once:
             return await worker.once()
         worker.poll_seconds = poll_seconds
@@ -647,8 +653,8 @@ class Memory:
         self, *, until: datetime | None = None, limit: int = 100, all_tenants: bool = False
     ) -> list[Key]:
         """The conversations whose digests are due by `until` (now), the longest due first."""
-        tenant = None if all_tenants else self._tenant
-        return await self._store.due(until or self._clock(), limit, tenant)
+        tenants = None if all_tenants else (self._tenant,)
+        return await self._store.due(until or self._clock(), limit, tenants)
 
     async def pending(self, *, all_tenants: bool = False) -> Pending:
         """What is pending now: digests that are due, in progress or stuck, and drafts."""

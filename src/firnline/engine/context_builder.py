@@ -58,6 +58,7 @@ T = TypeVar("T")
 
 _ENTRIES_INLINE: Final = 500  # more are assembled in a thread
 _TOKENS_INLINE: Final = 32_000
+_QUOTES_SHARE: Final = 16  # of a prompt's limit is kept for quotes if there is a question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +234,8 @@ class ContextBuilder:
         calm = replace(scene, plan=replace(plan, folds=()))
         context = await self._assembled(assemble, calm, request)
         seqs = {e.seq for u in view.open_units() if not u.problem for e in live(u.entries)}
-        fits = context.tokens <= plan.limit_tokens and seqs <= set(context.seqs)
+        quotes = plan.limit_tokens // _QUOTES_SHARE if scene.material.recall_tokens else 0
+        fits = context.tokens + quotes <= plan.limit_tokens and seqs <= set(context.seqs)
         return calm if fits else None
 
     async def _assembled(self, build: Callable[..., T], scene: _Scene, request: BuildRequest) -> T:
@@ -470,13 +472,7 @@ class ContextBuilder:
         return await self.recall(key, request.question, tokens, shown_from)
 
     async def recall(
-        self,
-        key: Key,
-        question: str,
-        tokens: int,
-        shown_from: int = 0,
-        *,
-        project: str | None = None,
+        self, key: Key, question: str, tokens: int, shown_from: int = 0, project: str | None = None
     ) -> Hits:
         """Entries for a question in the conversation, or in all of a project."""
         asked = await self._rewriter.standalone(key, question)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -32,7 +32,7 @@ _ROUNDS_MAX: Final = 1_000  # lookups in one step
 class Worker(BackgroundTask):
     """Finds conversations with pending digests and calls `digest_pending` for each.
 
-    Those of one `tenant`, or of all tenants if it is None.
+    Those of these `tenants`, whose collection may change, or of all if it is None.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Worker(BackgroundTask):
         digest_pending: Callable[[Key], Awaitable[int]],
         *,
         clock: Clock,
-        tenant: str | None = None,
+        tenants: Collection[str] | None = None,
         concurrency: int = 4,
         poll_seconds: float = 1.0,
         backoff: Backoff | None = None,
@@ -51,14 +51,14 @@ class Worker(BackgroundTask):
         self._concurrency = concurrency
         self._backoff = backoff or Backoff()
         self._failures: dict[Key, int] = {}
-        self.tenant = tenant
+        self.tenants = tenants
         self._at_work = asyncio.Lock()
 
     async def run(self) -> None:
         """Work until canceled; stores with notifications wake it."""
         unsubscribe = None
         if isinstance(self._store, PendingNotifier):
-            unsubscribe = self._store.on_pending(self.wake, self.tenant)
+            unsubscribe = self._store.on_pending(self.wake, self._tenant)
         try:
             await super().run()
         finally:
@@ -74,18 +74,25 @@ class Worker(BackgroundTask):
         if not isinstance(self._store, PendingNotifier) or not self._store.listening:
             return self.poll_seconds
         now = self._clock()
-        pending = await self._store.pending(now, stuck_before=now, cards="-", tenant=self.tenant)
+        pending = await self._store.pending(now, stuck_before=now, cards="-", tenant=self._tenant)
         longest = self.poll_seconds * _NOTIFIED_POLLS
         if pending.oldest is None:
             return longest
         return min(max((pending.oldest - now).total_seconds(), self.poll_seconds), longest)
+
+    @property
+    def _tenant(self) -> str | None:
+        """The only tenant, if there is one."""
+        only = self.tenants if isinstance(self.tenants, frozenset) else ()
+        return next(iter(only)) if len(only) == 1 else None
 
     async def once(self) -> int:
         """Create all digests that are due; returns how many. Only one call runs at a time."""
         made = 0
         async with self._at_work:
             for _ in range(_ROUNDS_MAX):
-                due = await self._store.due(self._clock(), self._concurrency * _AHEAD, self.tenant)
+                most = self._concurrency * _AHEAD
+                due = await self._store.due(self._clock(), most, self.tenants)
                 if not due:
                     break
                 random.shuffle(due)  # several workers read the same list, and should rarely collide

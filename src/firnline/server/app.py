@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from fastapi import APIRouter, FastAPI
@@ -33,7 +34,7 @@ from firnline.server.settings import Settings
 from firnline.server.state import Parts
 from firnline.server.streams import Streams
 from firnline.server.telegram import webhook
-from firnline.server.telegram.settings import named
+from firnline.server.telegram.settings import BotSettings, named
 from firnline.server.telegram.worker import TelegramWorker
 from firnline.server.tenants import Tenants
 from firnline.store import open_store
@@ -112,26 +113,37 @@ def create_parts(settings: Settings) -> Parts:
     secret = settings.secret.get_secret_value().encode() if settings.secret else None
     metrics, tracer = Metrics(), open_tracer(settings.otlp_endpoint)
     observe = join_observers(metrics, tracer) or metrics.observe
-    tenants = Tenants(store, {**_options(settings), "observer": observe}, _model(settings))
+    keys = Keys(TenantCards(store, NO_TENANT), secret=secret)
+    bots = named(settings.telegram)
+    tenants = Tenants(
+        store,
+        {**_options(settings), "observer": observe},
+        _model(settings),
+        find_served=partial(_served, keys, bots),
+        all_tenants=settings.worker_tenants == "all",
+    )
     parts = Parts(
         settings=settings,
         metrics=metrics,
         tracer=tracer,
         observer=observe,
         tenants=tenants,
-        keys=Keys(TenantCards(store, NO_TENANT), secret=secret),
+        keys=keys,
         requests=RateLimiter(settings.requests_per_minute),
         tokens=RateLimiter(settings.tokens_per_minute),
         streams=Streams(settings.streams_max),
         drafts=Drafts(tenants.root, tenants.memory),
-        telegram_worker=TelegramWorker(
-            named(settings.telegram), tenants.memory, model=tenants.model, observer=observe
-        ),
+        telegram_worker=TelegramWorker(bots, tenants.memory, model=tenants.model, observer=observe),
         upstream=_upstream(settings.upstream, settings.upstream_key),
         anthropic=_upstream(settings.anthropic, settings.anthropic_key, "x-api-key"),
     )
     metrics.watch(streams=lambda: parts.streams.live, drafts=lambda: parts.drafts.live)
     return parts
+
+
+async def _served(keys: Keys, bots: Sequence[BotSettings]) -> set[str]:
+    """The tenants to which this server gives access: those of its keys and bots."""
+    return {bot.tenant for bot in bots} | await keys.tenants()
 
 
 def _upstream(

@@ -122,6 +122,11 @@ class Keys:
         allowed = frozenset[str]().union(*(_INCLUDED[scope] for scope in key.scopes))
         return Grant(key.id, key.tenant, allowed, key.name)
 
+    async def tenants(self) -> set[str]:
+        """The tenants that have a key that is valid now."""
+        now = self._clock()
+        return {key.tenant for key in await self.all() if key.state(now) == "active"}
+
     async def all(self, tenant: str | None = None) -> list[ApiKey]:
         """All keys, or those of a tenant, including revoked ones; oldest first."""
         found: list[ApiKey] = []

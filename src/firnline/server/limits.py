@@ -24,6 +24,8 @@ KEY_NAME_CHARS_MAX: Final = 100
 """Characters of a key's name."""
 TENANTS_OPEN_MAX: Final = 100
 """Tenants whose memories are kept open; the least recently used one is closed first."""
+TENANTS_KNOWN_SECONDS: Final = 60.0
+"""How long the tenants with keys are taken as known; other processes may create keys."""
 ERRORS_TOLD_MAX: Final = 20
 """Errors of one request that the answer lists."""
 LOGGED_CHARS_MAX: Final = 8_000

@@ -423,9 +423,11 @@ class MongoStore:
         """See `Store.mark_pending`."""
         await pending.mark(self._open_db, key, due + await self._ahead(), postpone=postpone)
 
-    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+    async def due(
+        self, now: datetime, limit: int = 100, tenants: Collection[str] | None = None
+    ) -> list[Key]:
         """See `Store.due`."""
-        return await pending.due(self._open_db, now + await self._ahead(), limit, tenant)
+        return await pending.due(self._open_db, now + await self._ahead(), limit, tenants)
 
     async def _ahead(self) -> timedelta:
         """How far the server's clock, which due times use, is ahead of this machine's."""
