@@ -261,6 +261,13 @@ def test_nothing_unsafe_or_foreign_is_imported():
         assert str(node.module).split(".")[0] not in BANNED_IMPORTS, module
 
 
+def test_text_is_normalized_in_one_place():
+    """Python's own normalization takes the square of the number of combining marks in a row."""
+    direct = [path for path in FILES if "unicodedata.normalize(" in path.read_text()]
+    imported = [path for path in FILES if "from unicodedata import" in path.read_text()]
+    assert [_name(path) for path in (*direct, *imported)] == ["log.text"]
+
+
 def test_stores_never_swallow_errors():
     """An `except Exception` that continues loses data silently."""
     for module, node in _nodes(ast.ExceptHandler):

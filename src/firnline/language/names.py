@@ -28,6 +28,7 @@ from firnline.language.numbers import Mention
 from firnline.language.stop_words import GERMAN, fold
 from firnline.log import tokens
 from firnline.log.regex import regex
+from firnline.log.text import normalize
 
 PIECE: Final = regex(r"[^\W_]+")
 """A run of letters and digits."""
@@ -292,7 +293,7 @@ def _kind(word: str, *, initial: bool) -> Literal["sure", "maybe"] | None:
 def fold_name(text: str) -> str:
     """A name for comparison: no accents, no case, pieces separated by one space."""
     if not text.isascii():
-        marked = unicodedata.normalize("NFKD", text)
+        marked = normalize("NFKD", text)
         text = "".join(char for char in marked if not unicodedata.combining(char))
     return " ".join(PIECE.findall(text.casefold()))
 

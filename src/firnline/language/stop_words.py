@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from firnline.log.regex import regex
+from firnline.log.text import normalize
 
 _WORD: Final = regex(r"[^\W_]+(?:['’][^\W_]+)*")
 _ELISION: Final = regex(r"^(?:[cdjlmnst]|qu)['’](?=\w)")
@@ -192,7 +193,7 @@ def fold(word: str) -> str:
     """A word in lower case without accents."""
     if word.isascii():
         return word.lower()
-    apart = unicodedata.normalize("NFKD", word.casefold().replace("’", "'"))
+    apart = normalize("NFKD", word.casefold().replace("’", "'"))
     return "".join(char for char in apart if not unicodedata.combining(char))
 
 

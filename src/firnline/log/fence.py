@@ -17,6 +17,7 @@ from typing import Final
 
 from firnline.log import limits
 from firnline.log.regex import regex
+from firnline.log.text import normalize
 
 _MARKER: Final = regex(
     r"\[(?:/?recalled\]|/recalled|/(?:summary|importantdata|document)\]|messages?\d|importantdata"
@@ -100,7 +101,7 @@ def _fold(line: str) -> tuple[str, int]:
     for at, char in enumerate(line):
         if unicodedata.category(char) in _UNSEEN or char in _BLANK:
             continue
-        seen = "".join(map(_plain, unicodedata.normalize("NFKD", char)))
+        seen = "".join(map(_plain, normalize("NFKD", char)))
         if not folded:
             if not seen.startswith("["):
                 return "", at

@@ -90,6 +90,10 @@ COUNT_INLINE_CHARS: Final = 8_192
 """Texts up to this long are counted in the event loop, longer ones in a thread."""
 LOOP_CHARS_MAX: Final = 65_536
 """Texts up to this long are parsed and written in the event loop, longer ones in a thread."""
+SLICE_CHARS: Final = 65_536
+"""Characters of a long text that are passed to C code at once, which keeps all threads waiting."""
+MARKS_MAX: Final = 30
+"""Combining marks in a row that count when texts are compared, as in UAX 15."""
 
 # What is not text, where its size is not known or a file claims too much.
 PDF_PAGES_MAX: Final = 1_000

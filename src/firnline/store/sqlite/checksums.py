@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -90,6 +90,20 @@ def proven_reads(connection: apsw.Connection, *, fresh: bool = False) -> Iterato
         yield
     finally:
         verify_reads(connection, on=False)
+
+
+def is_proven(connection: apsw.Connection, read: Callable[[apsw.Connection], object]) -> bool:
+    """Whether every page that `read` reads is in the file as it was written."""
+    try:
+        with proven_reads(connection, fresh=True):
+            read(connection)
+    except apsw.CorruptError:
+        return False
+    except apsw.IOError as error:
+        if getattr(error, "extendedresult", 0) != apsw.SQLITE_IOERR_DATA:
+            raise
+        return False
+    return True
 
 
 def mark_new(connection: apsw.Connection) -> None:

@@ -157,13 +157,14 @@ def put_used_keys(connection: apsw.Connection, key: Key, used: Sequence[UsedKey]
     if found is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
     rows.check_used_keys(key, used, found.next_seq)
-    connection.executemany(
-        "INSERT OR IGNORE INTO idempotency VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (found.id, *columns, rows.idempotency_mark(found.id, *columns))
-            for columns in ((*name, first, last) for name, first, last in used)
-        ],
-    )
+    with proven_reads(connection):  # written again, a damaged page would look right
+        connection.executemany(
+            "INSERT OR IGNORE INTO idempotency VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (found.id, *columns, rows.idempotency_mark(found.id, *columns))
+                for columns in ((*name, first, last) for name, first, last in used)
+            ],
+        )
 
 
 # -- reading ----------------------------------------------------------------------------------

@@ -433,21 +433,8 @@ class SqliteStore:
                 if progress is not None:
                     progress(*await self._read(projects.indexed))
         if await self._read(lambda con: health.lacks_checksums(con, self._place)):
-            await self._drop_damaged_vectors()
+            await self._write(vectors.drop_damaged, alone=True)
             await self._write(checksums.rewrite, alone=True)
-
-    async def _drop_damaged_vectors(self) -> None:
-        """Delete vectors on damaged pages: written again, these would look right."""
-        damaged = []
-        try:
-            for span in await self._read(vectors.embedded_by, proven=True):
-                try:
-                    await self._read(partial(vectors.read_all, span=span), proven=True)
-                except StoreCorrupt:
-                    damaged.append(span)
-        except StoreCorrupt:
-            await self._change(vectors.drop_all)
-        await self._change(partial(vectors.drop, spans=damaged))
 
     # -- vectors and topics -------------------------------------------------------------------
 
@@ -665,7 +652,16 @@ class SqliteStore:
     async def erase_entries(self, key: Key, erasure: Erasure) -> Erased:
         """See `Store.erase_entries`."""
         now = self._clock()
-        return await self._change(lambda con: erase.erase_entries(con, key, erasure, now))
+
+        async def attempt() -> Erased:
+            return await self._change(lambda con: erase.erase_entries(con, key, erasure, now))
+
+        try:
+            return await attempt()
+        except StoreCorrupt:
+            if not await self._write(erase.drop_damaged, alone=True):
+                raise
+        return await attempt()
 
     async def scrub(self) -> None:
         """See `Store.scrub`."""
