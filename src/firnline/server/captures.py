@@ -38,6 +38,8 @@ _COMPACTED: Final = frozenset({"PostCompact", "preCompact"})
 other one.
 """
 _TRANSCRIPT: Final = ".jsonl"
+_ANY_PROMPT: Final = "Which port did we choose?"
+_ANY_TOKENS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ class Captures:
             self.waiting.discard(key)
             try:
                 await self._capture(memory, event)
+                if event.has_compacted:  # so that indexes are up to date for the next prompt
+                    await recall_dropped(memory, event.conversation, _ANY_PROMPT, _ANY_TOKENS)
             except FirnlineError as error:
                 logger.warning("hook: cannot capture %s: %s", event.conversation, error)
             except Exception:
