@@ -11,6 +11,7 @@ import pytest
 
 from firnline import Message
 from firnline.adapters.compactions import dropped_entries, list_compactions, note_compaction
+from firnline.log.tokens import counter
 from firnline.server import captures
 from support.live_server import running
 
@@ -234,3 +235,23 @@ def test_after_a_compaction_the_indexes_are_ready_for_the_next_prompt(
     replay = Replay(server, "claude-code", tmp_path)
     replay.play(0, replay.find("PostCompact") + 1)
     assert set(searched) == {replay.conversation}
+
+
+@pytest.mark.promise("within-budget")
+@pytest.mark.parametrize("most", [30, 50, 200, 800])
+def test_a_prompt_gets_what_helps_within_its_tokens(most, server):
+    async def fill():
+        memory = await server.parts.tenants.memory("default")
+        said = [f"Fact {n}: db-{n}.internal has port {6000 + n}, <b> next." for n in range(40)]
+        said += [f"We walked along the river to the {'o' * n}ld mill." for n in range(40)]
+        await memory.append("cursor/c", [Message.user(text) for text in said])
+        await note_compaction(memory, "cursor/c", "auto")
+        return await captures.recall_dropped(
+            memory, "cursor/c", "Which port does db-7.internal have?", most
+        )
+
+    text = server.run(fill())
+    assert counter().text(text) <= most
+    assert len(text.splitlines()) < 10  # there is room for more, but it does not help
+    if most >= 50:
+        assert "6007" in text
