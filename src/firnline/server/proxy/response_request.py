@@ -14,6 +14,7 @@ from firnline.log.openai_items import messages_of
 from firnline.memory import Memory
 from firnline.models.http import limit_name
 from firnline.server.auth import caller_of, parts_of
+from firnline.server.proxy.anthropic import ANTHROPIC_PREFIX, anthropic_model
 from firnline.server.proxy.request import ProxyRequest, Thread, make_request, read_object
 from firnline.server.proxy.response_answers import AnthropicResponses, ChatResponses
 from firnline.server.proxy.response_client import ResponseClient, ResponseTask
@@ -152,6 +153,8 @@ async def _choose_endpoint(
     upstream = choose_upstream(parts, str(sent.get("model") or ""))
     if upstream is not None and upstream is parts.anthropic:
         body = anthropic_request(sent)
+        if "model" in body:
+            body["model"] = anthropic_model(body)
         task = replace(task, unused=tuple(unused_fields(sent, anthropic=True)))
         return AnthropicResponses(task), upstream, body
     if upstream is not None:
@@ -166,7 +169,8 @@ async def _choose_endpoint(
 
 def choose_upstream(parts: Parts, model: str) -> Upstream | None:
     """The endpoint for a model: Anthropic's for Claude, if there is one."""
-    if parts.anthropic is not None and (parts.upstream is None or model.startswith("claude")):
+    claude = model.startswith(("claude", ANTHROPIC_PREFIX))
+    if parts.anthropic is not None and (parts.upstream is None or claude):
         return parts.anthropic
     return parts.upstream
 
