@@ -15,8 +15,12 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 
 from firnline import __version__
+from firnline.embedding import LOCAL
 from firnline.engine.options import MemoryOptions
-from firnline.errors import StoreUnavailable
+from firnline.engine.recall import AUTO
+from firnline.errors import FirnlineError, StoreUnavailable
+from firnline.log.message import Message
+from firnline.memory import Memory
 from firnline.models import open_model
 from firnline.protocols import ChatModel
 from firnline.server import health, hooks, mcp_mount, page, problems, rest
@@ -180,6 +184,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     parts: Parts = app.state.parts
     await asyncio.to_thread(remove_stale)  # uploads that a killed server was receiving
     opening = asyncio.create_task(_open(parts))
+    warming = asyncio.create_task(asyncio.to_thread(warm_up, parts.settings.embedder))
     try:
         # A store that is unavailable for a moment does not prevent the start.
         await asyncio.wait([opening], timeout=OPEN_RETRY_SECONDS)
@@ -190,7 +195,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         parts.ready = False
         opening.cancel()
-        await asyncio.wait([opening])
+        await asyncio.wait([opening, warming])
         await parts.streams.close(parts.settings.drain_seconds)
         await parts.drafts.stop()
         await parts.telegram_worker.stop()
@@ -201,6 +206,32 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await parts.tenants.close()
         if parts.tracer is not None:
             await asyncio.to_thread(parts.tracer.close)
+
+
+_WARM: Final[set[str]] = set()
+
+
+def warm_up(embedder: str) -> None:
+    """Load what the first requests and the first recall need: vocabulary, patterns, local model.
+
+    Once in a process. It takes half a second, and with a model up to two.
+    """
+    name = embedder if embedder in (AUTO, *LOCAL) else None
+    if str(name) in _WARM:
+        return
+    _WARM.add(str(name))
+    try:
+        asyncio.run(_recall_once(name))
+    except FirnlineError as error:  # requests will say so, too
+        logger.warning("warm-up: %s", error)
+
+
+async def _recall_once(embedder: str | None) -> None:
+    said = "On 3 May 2026 at 9:30 we moved the database to https://example.com, port 6543."
+    async with Memory.open("memory:", embedder=embedder, background=False) as memory:
+        await memory.append("warm-up", [Message.user(said), Message.assistant("I like that.")])
+        await memory.embed("warm-up")
+        await memory.recall("warm-up", "When did we move the database last May?", tokens=100)
 
 
 async def _open(parts: Parts) -> None:

@@ -28,6 +28,8 @@ from firnline.server.streams import STOPPED
 RESPONSE: Final = "response"
 """The kind of the cards of responses, and the metadata field of an answer with its response."""
 ITEM: Final = "item"
+COMPACTION: Final = "response.compaction"
+"""The object whose place is that of a history, and which has no answer."""
 _PREFIXES: Final = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
 _ID_DIGITS: Final = 12
 _ID_CHARS_MIN: Final = 16
@@ -112,7 +114,7 @@ async def find_response(memory: Memory, response_id: str) -> ResponsePlace:
     if card is None:
         raise NotFound(f"Response with id {response_id[:80]!r} not found.")
     place = ResponsePlace.of(card)
-    if place.answer >= 0:
+    if place.answer >= 0 or place.head["object"] == COMPACTION:
         return place
     log = await memory.read(
         place.conversation, first_seq=place.question + 1, limit=limits.ENTRIES_BEYOND
