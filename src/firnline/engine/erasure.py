@@ -19,7 +19,7 @@ from firnline.digest.withdraw import withdraw
 from firnline.engine.people import People
 from firnline.engine.recall import check_time
 from firnline.engine.topic_assigner import TopicAssigner
-from firnline.errors import ConflictError, InputError, ModelError, UnknownConversation
+from firnline.errors import ConflictError, InputError, UnknownConversation
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Erased, Erasure, Head, Key, Topic, live, runs
 from firnline.log.message import ROLES, Message, Role
@@ -263,12 +263,7 @@ class MessageEraser:
         if not erased or not known.topics:
             return []
         members = await self._store.topics_of(key, [entry.seq for entry in erased])
-        there = known.topics.values()
-        try:
-            model, vectors = await self._topics.embedders.vectors(erased, there)
-        except ModelError:
-            model, vectors = "", {}  # the means are cleared
-        changed = topics.without_entries(known.topics, members, erased, vectors, model)
+        changed = topics.without_entries(known.topics, members, erased)
         gone = {entry.seq for entry in erased}
         return [
             topic if topic.title else replace(topic, title=await self._title(key, topic, gone))

@@ -280,6 +280,12 @@ ASSIGN_PAGE: Final = 200
 """Entries assigned to topics in one step."""
 ASSIGN_SECONDS: Final = 60.0
 """How long to wait for the vectors of such a page."""
+TOPICS_EMBEDDED: Final = 100
+"""Topics, the newest ones, that get the vectors of another embedder when it changes."""
+TOPIC_SAMPLE: Final = 12
+"""Entries of such a topic, the newest ones, that are embedded."""
+ROUND_BACK: Final = 20
+"""Entries before an answer among which its question is looked for."""
 ASSIGN_CONFLICTS_MAX: Final = 20
 """Attempts to change topics that others change at the same time."""
 EMBED_PAGE: Final = 256
