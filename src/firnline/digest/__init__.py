@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from firnline.digest import claims, extractive, prompts, rules
-from firnline.digest.slots import statements
+from firnline.digest import claims, extractive, prompts, rules, slots
+
 from firnline.language.prose import Count, spans
 from firnline.log import limits
 from firnline.protocols import Brief, ChatModel, Completion, Extractor, Summarizer, Written
@@ -32,7 +32,7 @@ def clear_caches() -> None:
     """Clear the caches of analyzed texts."""
     claims.clear_caches()
     rules.cues.cache_clear()
-    statements.cache_clear()
+    slots.clear_cache()
 
 
 def offline_summarizer(count: Count) -> Summarizer:

@@ -380,6 +380,7 @@ TOOLS: Final = {
     "language": _words("python rust java kotlin typescript javascript golang ruby swift scala php"),
     "chat": _words("slack teams discord zulip mattermost telegram"),
     "editor": _words("vim neovim emacs vscode pycharm intellij cursor zed"),
+    "system": _words("fedora ubuntu debian arch windows macos linux mint nixos"),
     "tracker": _words("jira linear trello asana github gitlab notion clickup"),
 }
 """Tools of one kind, of which one replaces another."""
