@@ -41,12 +41,14 @@ _DECIDED: Final = tuple(
     )
 )
 _VAGUE: Final = regex(
+    r"\b(?:this|these|those|them|him|her|here|there|it)\b|"
     r"\A(?:it|this|that|them|these|those|one|both|the same|something|anything|you|your|das|es|eso|esto|ça|cela|это|то|this one|that one|the (?:first|second|third|last) one)\b\W*\Z"
     r"|\b(?:paragraph|sentence|section|chapter|intro(?:duction)?|draft|essay|headline|wording)\b",
     re.IGNORECASE,
 )
 _GREETS: Final = frozenset(
     (
+        *("here", "there", "look", "how", "this", "that", "such", "nice", "good", "great", "it"),
         "well",
         "now",
         "back",

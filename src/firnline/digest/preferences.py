@@ -480,7 +480,25 @@ def _as_statement(sentence: str, name: str, how: str) -> Iterator[tuple[str, str
         value = name
     if slot == slots.PREFERS and not _PREFERS_HOW.search(how):
         value = whole  # "dark mode", of which the name is "mode"
-    if value and not (slot == slots.WISHES and _FOR_THIS.search(whole)):
+    momentary = how.casefold().startswith(
+        (
+            "rather",
+            "like",
+            "want",
+            "möchte",
+            "will",
+            "quiero",
+            "quisiera",
+            "veux",
+            "voudrais",
+            "хочу",
+            "хотел",
+            "想",
+            "要",
+            "希望",
+        )
+    )
+    if value and not (slot == slots.WISHES and (momentary or _FOR_THIS.search(whole))):
         yield slot, value, ""
 
 

@@ -202,7 +202,7 @@ PARTS: Final = {
     "T": r"(?P<value>[^.,;:!?()\n]{1,60})",
     "N": rf"(?P<value>(?:{PIECE} ){{0,4}}?{PIECE}){END}",
     "F": rf"(?P<value>(?:{PIECE} ){{0,4}}?{PIECE}){END_FAR}",
-    "L": rf"(?P<value>{PIECE}(?:(?:,? (?:and |or )?){PIECE}){{0,9}}?)(?=[.;:!?()\n—–…]|\s[-–—]\s|,? (?:but|so|because|since|which|who|though|when|if|please|btw|while|as|that)\b|\s*\Z)",
+    "L": rf"(?P<value>{PIECE}(?:(?:,? (?:and |or )?){PIECE}){{0,9}}?)(?=[.;:!?()\n—–…]|\s[-–—]\s|,? (?:but|so|because|since|though|when|if|please|btw|while|as)\b|\s*\Z)",
     "G": rf"(?P<gone>(?:{PIECE} ){{0,3}}?{PIECE}){END}",
     "GF": rf"(?P<gone>(?:{PIECE} ){{0,3}}?{PIECE}){END_FAR}",
     "D": rf"(?P<value>{DAY})",

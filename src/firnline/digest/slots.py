@@ -87,6 +87,13 @@ _NAMED_KIN: Final = regex(
     rf"\b(?:my|our)\s(?:{ANCESTRY}\s){{0,2}}(?P<kin>{KIN})\b(?:,?\s(?P<called>(?-i:[A-ZÀ-Þ])[\w-]{{1,20}}))?",
     re.IGNORECASE,
 )
+_STARTS: Final = regex(
+    r"(?:\A|[^\w\s]|\b(?:and|but|so|because|cause|since|that|though|although|know|think|say|said|well|yeah|yes|no|oh|while|actually|usually"
+    r"|honestly|personally|then|however|plus|besides|also|ok|okay|now|hi|hey|hello|day|time|home|work|general|too|much|lately|weekends?|years?|ago|haha|lol|btw))\s*\Z",
+    re.IGNORECASE,
+)
+"""What a statement follows; after a noun, it only tells which: "the job I enjoy"."""
+_AND: Final = regex(rf"\b(?:and|but)\s+{_ADVERBS}\Z", re.IGNORECASE)
 _PAST: Final = regex(r"[^\W\d_]{2,}(?:ed|oke|uit|ot|eft|egan)\b", re.IGNORECASE)
 _WAS: Final = regex(r"\b(?:was|were|had)\b", re.IGNORECASE)
 _HYPOTHETICAL: Final = regex(
@@ -209,8 +216,9 @@ def _read(rule: SlotRule, match: re.Match[str], sentence: str) -> Iterator[State
         return
     given = groups.get("value") or groups.get("value2") or ""
     slot, subject = _slot(rule, groups, about)
+    kind = rule.kind if rule.slot == slots.HOME else "any"
     old = values.cut(
-        rule._replace(kind="any"),
+        rule._replace(kind=kind),
         groups.get("old") or groups.get("gone") or groups.get("gone2") or "",
         sentence,
     )
@@ -222,7 +230,11 @@ def _read(rule: SlotRule, match: re.Match[str], sentence: str) -> Iterator[State
         strict = rule.about == "before" or not slot.startswith(slots.TOOL)
         if value and strict and not values.is_plausible(slot, value, sentence, moved=moved):
             continue
-        if not value and not old and "gone" not in groups:
+        if (
+            not value
+            and not old
+            and (groups.get("gone") or groups.get("gone2") or "gone" not in groups)
+        ):
             continue
         shown = f"not {value}" if groups.get("no") else value
         yield Statement(
@@ -281,7 +293,8 @@ def _subject_before(rule: SlotRule, before: str, verb: str) -> str | None:
     if _BARE.match(before):
         return "" if _PAST.match(verb) else None
     found = _SUBJECT.search(before[-_BEFORE:])
-    if found is None and _JOINED.search(before[-_BEFORE:]):
+    joined = found is None and _JOINED.search(before[-_BEFORE:]) is not None
+    if joined:
         found = _FIRST.match(before)
         last = [one for one in _LAST_OWN.finditer(before)]
         if last and found is not None and bool(last[-1]["other"]) and not found["kin"]:
@@ -296,6 +309,15 @@ def _subject_before(rule: SlotRule, before: str, verb: str) -> str | None:
     ):
         return None
     if groups.get("own"):
+        if rule.slot in (slots.LIKES, slots.DISLIKES):
+            # Not "the job I enjoy", "what I like", and ", like my bowl".
+            plain = (
+                _AND.search(before)
+                if joined
+                else _STARTS.search(before[-_BEFORE:][: found.start("own")])
+            )
+            if not plain:
+                return None
         return None if (groups.get("aux") or "").casefold().strip("'’") in ("d", "ll") else ""
     kin = groups.get("kin") or groups.get("kin2")
     if kin:

@@ -74,7 +74,7 @@ _FAMILY: Final = (
         rf"{_WHOSE}(?:['’]s name(?: is|['’]s)|,? (?:is |who is |who['’]s )?(?:called|named)| goes by) {{P}}",
         rf"{_WHOSE} is {_TITLED}(?=[.,!;)]|\s*\Z| and (?:my|our|I|we)\b)",
         rf"(?P<value>(?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}}(?: (?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}})?),? (?:is )?(?:my|our) (?:{ANCESTRY} ){{0,2}}(?P<whose>{KIN})(?=[,.;!)]|\s*\Z)",
-        rf"{_WHOSE},? {_TITLED}(?=[,.;!)'’]|\s*\Z|\s(?:is|has|was|and|will|who|says|said|thinks|lives|works|wants|loves"
+        rf"\b(?:my|our) (?:{ANCESTRY} ){{0,2}}(?P<whose>(?!\w+s\b){KIN}|boss),? {_TITLED}(?=[,.;!)'’]|\s*\Z|\s(?:is|has|was|and|will|who|says|said|thinks|lives|works|wants|loves"
         r"|hates|likes|can|can['’]t|moved|studies|plays|handles|turned|just|set|got|does|doesn['’]t|started|helps|also|still|said|told|made|runs|took|came|went|goes|comes|visits|needs|prefers|with|\(|[a-z]+s)\b|\s\()",
         rf"\bI(?:['’]ve| have)?(?: got)? an? (?:{ANCESTRY} ){{0,2}}(?P<whose>{KIN}),? (?:called|named|who is called) {{P}}",
     ),
@@ -250,7 +250,7 @@ _WORK: Final = (
         "text",
         "before",
         "work works working became promoted teach teaches run manage start starting job freelance promotion",
-        rf"\b(?:work|works|working|start|starting|started){{NOW}}(?: (?:freelance|full[- ]time|part[- ]time|nights|days|remotely|(?:night|day|late|early) shifts?))? as (?:an? |the )?(?P<value>(?:{slots.PIECE} ){{0,4}}?{slots.PIECE})(?=[.,;!?)]|\s-\s|\s*\Z|\s(?:and|but|so|in|at|for|with|from|on|near|since|who|because|now|too|here|there|by|under)\b)",
+        rf"\b(?:work|works|working|start|starting|started){{NOW}}(?: (?:freelance|full[- ]time|part[- ]time|nights|days|remotely|(?:night|day|late|early) shifts?))? as (?:an? |the )?+(?!(?:team|group|whole|couple|unit|kid|child|teenager|result|family|reminder|favor|gift|test|joke)\b)(?P<value>(?:{slots.PIECE} ){{0,4}}?{slots.PIECE})(?! player\b)(?=[.,;!?)]|\s-\s|\s*\Z|\s(?:and|but|so|in|at|for|with|from|on|near|since|who|because|now|too|here|there|by|under)\b)",
         rf"\b(?:became|become) an? (?P<value>(?:[^\W\d_]{{2,20}} ){{0,2}}(?:{JOBS}))\b",
         r"\bpromoted to (?:an? |the )?(?P<value>(?:[^\W\d_][\w-]{1,20} ){0,3}?[^\W\d_][\w-]{1,20})(?=[.,;!?)]|\s*\Z|\s(?:and|but|at|in|last|this|of|so|now|today|yesterday)\b)",
         r"\b(?P<value>(?:teach|teaches|manage|manages) (?!me|you|him|her|them|us|my|to|the same|a )(?:the )?(?:[^\W\d_][\w'’-]{1,20} ){0,2}?[^\W\d_][\w'’-]{2,20})(?=[.,;!?)]|\s*\Z|\s(?:at|in|and|but|so|for|of|to|there|here)\b)",
@@ -261,7 +261,7 @@ _WORK: Final = (
         "before",
         "am is i'm i’m im are a an the retired self-employed unemployed freelance "
         + JOBS.replace("|", " ").replace("(?:", " ").replace(")", " ").replace("?", " "),
-        rf"\b(?P<value>(?:(?!a\b|an\b|the\b|my\b|not\b|and\b|or\b|of\b|in\b|at\b)[^\W\d_][\w-]{{1,20}} ){{0,3}}(?:{JOBS}))(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|by|at|in|for|from|who|myself|on|with|now|here|as|since|working|btw|near|too|there|living|of \d|then|these|day)\b)",
+        rf"\b(?P<value>(?:(?!a\b|an\b|the\b|my\b|not\b|and\b|or\b|of\b|in\b|at\b|to\b|for\b|that\b|with\b|chance\b|your\b|better\b|good\b|great\b|bad\b)[^\W\d_][\w-]{{1,20}} ){{0,3}}(?:{JOBS}))(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|by|at|in|for|from|who|myself|on|with|now|here|as|since|working|btw|near|too|there|living|of \d|then|these|day)\b)",
         r"\b(?P<value>retired|self[- ]employed|unemployed|between jobs|a freelancer|freelance|a stay[- ]at[- ]home (?:mom|mum|dad|parent|mother|father))(?=[.,;!?)]|\s*\Z|\s(?:and|but|so|now|since|last|for|from|too)\b)",
     ),
     *slot_rules(
@@ -585,7 +585,7 @@ _HAVINGS: Final = (
         rf"{{MY}} (?:new |current )?(?P<thing>(?:bank|insurance|insurer|landlord|dentist|school|university|college|gym|hotel|destination|time ?zone|airline|phone|laptop|car|bike|camera|computer|pc|gpu|cpu|case|tablet|console|guitar|editor|publisher|provider|carrier|team|club|religion|star sign|plan|subscription|caterer|builder|contractor|doctor|teacher|venue)){_IS}{{NOW}} (?:(?:called|with|an?|the) )?{_NAMED}(?=[.,;!?)]|\s*\Z|\s(?:and|but|so|now|in|at|on|with|which|who|since)\b)",
         r"{MY} (?:new |current )?(?P<thing>(?:phone|car|laptop|bike|camera|computer|pc|gpu|case|tablet|guitar|oven|boiler)) is{NOW} an? (?P<value>(?:[\w-]{2,15} ){0,2}[\w-]{2,20})(?=[.,;!?)]|\s*\Z|\s(?:and|but|so|now)\b)",
         r"{MY} (?:new |current )?(?P<thing>seat) is{NOW} (?P<value>\d{1,2}[A-K])\b",
-        r"{MY} (?P<thing>favou?rite [^\W\d_]{2,20}(?: [^\W\d_]{2,20}){0,2}?)(?: is| are| was|['’]s| has always been| have always been){NOW} (?!to\b|when\b|that\b|how\b|not\b|the one\b)(?P<value>[^.;!?\n]{1,60}?)(?=[.;!?]|,(?! \w+(?: and| or|,))|\s(?:but|because|since|though|so|now|these days)\b|\s*\Z)",
+        r"{MY} (?P<thing>favou?rite (?!thing|part|one\b|time|moment|way|bit|aspect|memory|piece|feature|idea)[^\W\d_]{2,20}(?: [^\W\d_]{2,20}){0,2}?)(?: is| are| was|['’]s| has always been| have always been){NOW} (?!to\b|when\b|that\b|how\b|not\b|the one\b)(?P<value>[^.;!?\n]{1,60}?)(?=[.;!?]|,(?! \w+(?: and| or|,))|\s(?:but|because|since|though|so|now|these days)\b|\s*\Z)",
         rf"\b(?:have|got) an? new (?P<thing>(?:{_OWN_THINGS} )?(?:number|phone number|e-?mail(?: address)?|address))[:,]? (?:it(?:['’]s| is) )?{_DIGITS}",
         rf"\b(?:changed|updated) (?:my|our) (?P<thing>(?:{_OWN_THINGS} )?(?:number|address|e-?mail)) to {_DIGITS}",
     ),

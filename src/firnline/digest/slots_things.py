@@ -10,8 +10,8 @@ from firnline.digest import slot_patterns as slots
 from firnline.digest.slot_patterns import slot_rules
 
 _NAMED: Final = (
-    r"project|app|product|company|startup|band|team|blog|book|novel|game|tool|library|package|service|channel|podcast|repo|repository|shop"
-    r"|store|bakery|restaurant|website|site|newsletter|boat|club|course|thesis|bot|brand|studio|agency|album|story"
+    r"project|app|product|company|startup|band|team|blog|book|novel|library|channel|podcast|repo|repository|shop"
+    r"|store|bakery|restaurant|website|site|newsletter|boat|club|thesis|bot|brand|studio|agency|album"
 )
 _NUMBERED: Final = (
     r"order|ticket|issue|case|invoice|package|parcel|shipment|pr|pull request|bug|task|claim|request|booking|reservation|application|refund"
@@ -51,7 +51,7 @@ THINGS: Final = (
         "name",
         "thing",
         "called named renamed known rebranded name codename",
-        rf"\b(?:the|our|my|this) (?P<thing>{_NAMED})(?:['’]s (?:new )?(?:code ?)?name(?: is|['’]s)| is| was| has been| got)"
+        rf"\b(?:the|our|my) (?P<thing>{_NAMED})(?:['’]s (?:new )?(?:code ?)?name(?: is|['’]s)| is| was| has been| got)"
         r"{NOW} ?(?:called|named|known as|renamed(?: from {OLD})?(?: to| as)?|rebranded(?: to| as)?)? [\"“]?{V}",
         rf"\b(?:renamed|rebranded) (?:the |our |my |this )?(?P<thing>{_NAMED})(?: from {{OLD}})?"
         r"(?: to| as| into|[:,;] it(?:['’]s| is)(?: now)?(?: called)?)? [\"“]?{V}",
@@ -89,8 +89,8 @@ THINGS: Final = (
         "thing",
         _MOVED.replace("|", " ")
         + " is on has got for due scheduled set starts start begins ends come comes",
-        rf"{_EVENT}(?:\s(?:is|was|has|been|got|will|be|now|starts|begins|takes place|ends|falls|{_MOVED}|set|scheduled|planned|due|back|forward|up"
-        r"|for|to|on|at|by|until|till|actually|from {WOLD})){1,7} {W}",
+        rf"{_EVENT}(?:['’]s|\s(?:is|was|has been|got|will be|starts|begins|takes place|ends|falls|comes|has|{_MOVED}))(?:\s(?:is|was|been|be|now|{_MOVED}|set|scheduled|planned|due|back|forward|up"
+        r"|for|to|on|at|by|until|till|actually|from {WOLD})){0,6} {W}",
         rf"\b(?:{_MOVED}) {_EVENT[2:]}(?: (?:back|forward|up))?(?: from {{WOLD}})? (?:to|until|till|for) {{W}}",
         rf"(?:\A|[.;!] )(?P<thing>{_EVENTS}) is (?:on |in |at )?{{W}}",
         r"\bthe (?P<thing>movers|guests|painters|builders|plumber|electrician|installer|inspector|twins|baby) (?:come|comes|arrive|arrives|is due|are due|will come)(?: on| in| at)? {W}",

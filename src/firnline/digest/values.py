@@ -49,6 +49,18 @@ _CLAUSE: Final = regex(
     r"|[我他她]",
     re.IGNORECASE,
 )
+_ALSO: Final = regex(
+    r"\A\s*(?:also|both|either|even|all kinds of|all sorts of|auch|sowohl|también|aussi|ainsi que|также|и)\s+",
+    re.IGNORECASE,
+)
+_POINTS: Final = regex(
+    r"\b(?:it|this|that|these|those|them|him|her|us|me|here|there|myself|yourself|itself|themselves|one|ones|such|which|who|especially|particularly|honest|diese\w*|das|ihn|ihm|sie|eso|esto|esta|ese|aquí|allí"
+    r"|cela|ceci|ça|lui|elle|это|этот|эту|его|её|их|там|тут)\b|[这那它他她]",
+    re.IGNORECASE,
+)
+_NO_THINGS: Final = frozenset(
+    "to every day stuff things something anything everything everyone people someone nothing theme part way time times day days while lot lots bit more most best too so well really".split()
+) | {"every day", "a lot", "the idea", "the fact"}
 _PLACE_AFTER: Final = regex(
     r"\b(?:database|backend|frontend|stack|api|cluster|server|framework|cloud|tickets?|channel|branch|folder|version|meetings?)\b",
     re.IGNORECASE,
@@ -87,10 +99,12 @@ def cut(rule: SlotRule, given: str, sentence: str) -> list[str]:
 
 
 def listed(given: str) -> list[str]:
-    """The things of a list, up to what is another clause."""
+    """The things of a list, up to what is another clause or points at something."""
     found: list[str] = []
     for part in _LIST.split(given.strip(_EDGES)):
-        value = without_article(_trimmed(part))
+        value = without_article(_trimmed(_ALSO.sub("", part)))
+        if _POINTS.search(value) or value.casefold() in _NO_THINGS:
+            break
         if not value or _CLAUSE.search(part) or len(value.split()) > 5:  # noqa: PLR2004
             break
         found.append(value)
