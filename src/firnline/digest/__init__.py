@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from firnline.digest import claims, extractive, prompts, rules, slots
-
 from firnline.language.prose import Count, spans
 from firnline.log import limits
 from firnline.protocols import Brief, ChatModel, Completion, Extractor, Summarizer, Written

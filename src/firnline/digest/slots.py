@@ -20,9 +20,9 @@ from firnline.digest import speaker, values, voice
 from firnline.digest.decisions import decided
 from firnline.digest.preferences import stated_preferences
 from firnline.digest.slot_patterns import SlotRule, Statement
+from firnline.digest.slots_chinese import CHINESE
 from firnline.digest.slots_french import FRENCH
 from firnline.digest.slots_german import GERMAN
-from firnline.digest.slots_chinese import CHINESE
 from firnline.digest.slots_people import ANCESTRY, KIN, PEOPLE
 from firnline.digest.slots_russian import NOMINATIVE, RUSSIAN
 from firnline.digest.slots_spanish import SPANISH
@@ -257,7 +257,8 @@ def _is_plain(rule: SlotRule, match: re.Match[str], sentence: str) -> bool:
         return False
     if voice.is_conditional(sentence[match.end() :]):
         return False
-    return rule.slot == slots.WISHES or not speaker.is_order(_around(sentence, match))
+    told = rule.slot == slots.WISHES or voice.is_reminder(sentence)
+    return told or not speaker.is_order(_around(sentence, match))
 
 
 def _around(sentence: str, match: re.Match[str]) -> str:

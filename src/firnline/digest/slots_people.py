@@ -8,7 +8,6 @@ import re
 from typing import Final
 
 from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import slot_rules
 from firnline.digest.slot_nouns import (
     ANIMALS,
     CONDITIONS,
@@ -21,6 +20,7 @@ from firnline.digest.slot_nouns import (
     MEDICINES,
     STATES_OF_HEALTH,
 )
+from firnline.digest.slot_patterns import slot_rules
 
 KIN: Final = (
     r"(?:mother|father|mom|mum|mommy|mummy|dad|daddy|parents|wife|husband|partner|girlfriend|boyfriend|spouse|fianc[ée]e?|ex|ex-wife|ex-husband"
@@ -394,7 +394,7 @@ _BODY: Final = (
         "have has got had diagnosed suffer suffers suffering surgery living i've i’ve bad "
         + CONDITIONS.replace("|", " ").replace("(?:", " ").replace(")", " ").replace("?", " "),
         rf"\b(?:have|has|got|suffer from|suffers from|suffering from|living with|struggle with|deal with|developed)(?: got| an?| some| severe| my)? (?P<value>(?:(?:mild|severe|chronic|type \w+|bad|slight|high|low|seasonal|two|three|social|an? bad|an? weak|a|early|stage \w+|generalized|recurring|occasional|terrible|bad) ){{0,2}}(?:{CONDITIONS})(?: (?:in my|of the) [^\W\d_]+)?)(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|since|that|which|from|because|for|in|on|when|too|now)\b)",
-        rf"\bdiagnosed with (?P<value>(?:(?:[^\W\d_][\w'’-]{{1,20}}|\d) ){{0,3}}?[^\W\d_][\w'’-]{{2,25}})(?=[.,;!?)]|\s*\Z|\s(?:in|when|at|last|this|and|but|a|two|three|five|years?|after|as|by|since|recently)\b)",
+        r"\bdiagnosed with (?P<value>(?:(?:[^\W\d_][\w'’-]{1,20}|\d) ){0,3}?[^\W\d_][\w'’-]{2,25})(?=[.,;!?)]|\s*\Z|\s(?:in|when|at|last|this|and|but|a|two|three|five|years?|after|as|by|since|recently)\b)",
         r"\bhad (?P<value>(?:[^\W\d_]{2,15} ){0,2}?(?:surgery|bypass|transplant|replacement|stroke|heart attack|c-section|hysterectomy)(?: on my [^\W\d_]+)?)\b",
         r"\b(?P<value>broke my (?:leg|arm|wrist|ankle|foot|hip|collarbone|nose|toe|finger|hand|back|rib))\b",
     ),
@@ -480,7 +480,7 @@ _TASTES: Final = (
         "before",
         "play plays playing",
         rf"(?<!to )(?<!n['’]t )(?<!n['’]t really )\b(?:play|plays|playing)(?: (?:the|a bit of|a little|some|mostly|competitive|casual|pickup|a lot of|the electric|bass and))? (?P<value>(?:{INSTRUMENTS}|{GAMES})(?:(?:,? and |, | or )(?:the )?(?:{INSTRUMENTS}|{GAMES}))?)\b",
-        rf"\bplay(?: mostly| mainly| a lot of)? (?P<value>(?!with|a\b|an\b|it\b|that\b|this\b|the\b|on\b|in\b|around|by\b|along|some\b|games?\b|music\b|sports?\b|video|my\b|at\b|for\b|safe|dumb|devil|fair|nice|well|every|role|out\b|out|to\b|as\b|you)(?:[^\W\d_][\w'’:-]{{1,20}} ){{0,2}}?[^\W\d_][\w'’:-]{{2,20}}(?: and (?:[^\W\d_][\w'’:-]{{1,20}} )?[^\W\d_][\w'’:-]{{2,20}})?)(?=[.,;!?)]|\s*\Z|\s(?:on|with|at|in|every|myself|a lot|but|so|since)\b)",
+        r"\bplay(?: mostly| mainly| a lot of)? (?P<value>(?!with|a\b|an\b|it\b|that\b|this\b|the\b|on\b|in\b|around|by\b|along|some\b|games?\b|music\b|sports?\b|video|my\b|at\b|for\b|safe|dumb|devil|fair|nice|well|every|role|out\b|out|to\b|as\b|you)(?:[^\W\d_][\w'’:-]{1,20} ){0,2}?[^\W\d_][\w'’:-]{2,20}(?: and (?:[^\W\d_][\w'’:-]{1,20} )?[^\W\d_][\w'’:-]{2,20})?)(?=[.,;!?)]|\s*\Z|\s(?:on|with|at|in|every|myself|a lot|but|so|since)\b)",
     ),
     *slot_rules(
         slots.HOBBY,

@@ -81,7 +81,7 @@ THINGS: Final = (
         rf"\b(?P<value>shipped|sent|cancell?ed|delivered|refunded|returned|received|placed|closed|resolved|reopened"
         rf"|approved|rejected|paid|merged|fixed)(?: out)?(?: (?:the|my|our|your))? {_ITEM}",
         rf"\bstatus of (?:the |my |our |your )?{_ITEM} (?:is|changed to|has changed to){{NOW}} (?P<value>{_STATES})\b",
-        rf"\b(?P<value>approved|rejected|denied|granted|cancell?ed|paid) (?:the|my|our) (?P<thing>loan|visa|claim|application|refund|request|mortgage|invoice|booking)\b",
+        r"\b(?P<value>approved|rejected|denied|granted|cancell?ed|paid) (?:the|my|our) (?P<thing>loan|visa|claim|application|refund|request|mortgage|invoice|booking)\b",
     ),
     *slot_rules(
         slots.DATE,
@@ -95,7 +95,7 @@ THINGS: Final = (
         rf"(?:\A|[.;!] )(?P<thing>{_EVENTS}) is (?:on |in |at )?{{W}}",
         r"\bthe (?P<thing>movers|guests|painters|builders|plumber|electrician|installer|inspector|twins|baby) (?:come|comes|arrive|arrives|is due|are due|will come)(?: on| in| at)? {W}",
         r"\b(?:have|got) an? (?P<thing>(?:[^\W\d_][\w'’-]{1,20} ){0,2}?(?:exam|test|race|recital|deadline|interview|test drive)) (?:on|in|at) {W}",
-        rf"\bmy (?P<thing>(?:[^\W\d_][\w'’-]{{1,20}} ){{0,2}}?(?:exam|test|recital|deadline|interview))(?: (?:at|for|in) (?:the )?[^.,;!?\n]{{1,30}}?)? is (?:on |in |at )?{{W}}",
+        r"\bmy (?P<thing>(?:[^\W\d_][\w'’-]{1,20} ){0,2}?(?:exam|test|recital|deadline|interview))(?: (?:at|for|in) (?:the )?[^.,;!?\n]{1,30}?)? is (?:on |in |at )?{W}",
     ),
     *slot_rules(
         slots.AMOUNT,

@@ -184,7 +184,41 @@ _REGIMES: Final = regex(
 )
 """Diets of which a person has one; what they cannot eat comes in addition."""
 _SMALL_WORDS: Final = frozenset(
-    "a an the my our your some any of in to der die das ein eine einen mein meine el la los las un una mi le les une mon ma des du".split()
+    [
+        "a",
+        "an",
+        "the",
+        "my",
+        "our",
+        "your",
+        "some",
+        "any",
+        "of",
+        "in",
+        "to",
+        "der",
+        "die",
+        "das",
+        "ein",
+        "eine",
+        "einen",
+        "mein",
+        "meine",
+        "el",
+        "la",
+        "los",
+        "las",
+        "un",
+        "una",
+        "mi",
+        "le",
+        "les",
+        "une",
+        "mon",
+        "ma",
+        "des",
+        "du",
+    ]
 )
 
 

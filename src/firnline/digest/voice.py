@@ -48,6 +48,17 @@ _OWN_LABELS: Final = frozenset(
     )
 )  # fmt: skip
 """Labels with which people go on in their own words."""
+_PERSONAL: Final = regex(
+    r"\b(?:I|I['’]\w+|my|we|our|me|you|your|ich|mein\w*|wir|unser\w*|du|sie|yo|mi|mis|soy|tengo|vivo|trabajo|tú|je|j['’]\w+|mon|ma|mes|nous|on|tu|vous|я|мой|моя|мы|наш\w*|ты|вы|меня|мне)\b|[我你您]",
+    re.IGNORECASE,
+)
+"""Words of speech: "Budget: 5,000" is no line of a dialogue."""
+_REMINDS: Final = regex(
+    r"\A\W*(?:(?:please|and|also|oh|bitte|por favor)\b\W*)?(?:(?:can|could|will|would) you (?:please )?)?(?:remember|keep in mind|bear in mind|note|(?:do not|don['’]t) forget|remind me|merk dir|denk daran|vergiss nicht"
+    r"|recuerda|ten en cuenta|no olvides|rappelle-toi|n['’]oublie pas|note que|запомни\w*|не забудь\w*|учти\w*|记住|别忘了)\b",
+    re.IGNORECASE,
+)
+"""Asks to remember what follows."""
 _FIELDS: Final = frozenset(
     (
         *("name", "age", "email", "e-mail", "address", "phone", "mobile", "location", "city", "country", "job", "title"),
@@ -141,7 +152,7 @@ def _is_foreign(sentence: str) -> bool:
         _EXAMPLE.search(sentence)
         or _MOCKS.search(sentence)
         or (speaker.is_joke(_LAUGH.sub("", sentence)) and not _CASUAL.search(sentence))
-        or speaker.is_foreign(sentence)
+        or (speaker.is_foreign(sentence) and not _REMINDS.match(sentence))
         or speaker.is_imagined(sentence)
     )
 
@@ -149,7 +160,8 @@ def _is_foreign(sentence: str) -> bool:
 def _without_question(sentence: str) -> str:
     """The sentence, without the question that it ends with; empty if it is only a question."""
     if not sentence.rstrip("\"'”’)* ").endswith(("?", "？", "؟")):
-        return "" if speaker.is_request(sentence) else sentence
+        asks = speaker.is_request(sentence) and not _REMINDS.match(sentence)
+        return "" if asks else sentence
     match = _QUESTION.match(sentence)
     kept = match["kept"] if match else ""
     return "" if not kept or speaker.is_request(kept) else kept
@@ -171,11 +183,16 @@ def _label(sentence: str) -> str:
 def _is_labelled(sentence: str, labels: Collection[str]) -> bool:
     """Whether a line is in another's name: one that is no word, or one of several in the text."""
     label = _label(sentence)
-    if not label:
+    if not label or not _PERSONAL.search(sentence, len(label)):
         return False
     if len(labels) > 1 and label.casefold() not in _FIELDS:
         return True
     return not any(map(is_everyday_word, label.split())) and label.casefold() not in _FIELDS
+
+
+def is_reminder(sentence: str) -> bool:
+    """Whether a sentence asks to remember what it says."""
+    return _REMINDS.match(sentence) is not None
 
 
 def is_conditional(rest: str) -> bool:
