@@ -68,6 +68,7 @@ _KEEPS: Final = any_of(
     r"|responses?|messages?|sentences) [^.,;!?\n]{3,40})",
     r"\b(?P<how2>write|answer|reply|respond) (?P<thing2>(?:in (?:the |an? )?(?=[^.,;!?\n]{0,20}(?:person|tone|style"
     r"|voice|tense|case|words|bullets|points|sentences))|(?:brief|short|inform|form|conci|casual)\w*)[^.,;!?\n]{0,40})",
+    r"\bplease (?P<how4>(?:always )?(?:give|send|show) me) (?P<thing4>(?:(?:all|the|your) )?[a-z]+s (?:including|excluding|in|with|without) [^.,;!?\n]{2,30})",
     r"\b(?P<how3>don['’]t (?:use|write|call(?! me (?-i:[A-Z]))|send|add|include|contact|quote|cite|mention|email|text)) "
     rf"(?P<thing3>(?!(?:it|this|that|them|anything|yet)\b){_DONE})",
 )

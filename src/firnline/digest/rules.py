@@ -33,6 +33,8 @@ from firnline.log.text import Json
 
 _WORDS_MAX: Final = 60
 _FACT_WORDS_MIN: Final = 3
+_CODE_NAME: Final = regex(r"[A-Z]{2,5}-\d{3,}[A-Z]?")
+"""The number of a contract or a booking: no name, but a fact."""
 CODE: Final = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 """Fenced code; it is not a statement."""
 
@@ -49,7 +51,7 @@ _STATES: Final = regex(
     r"\b(?:is|are|was|were|has|have|had|costs?|lives?|works?|owns?|runs?|starts?|ends?|leaves?|"
     r"arrives?|moved|joined|weighs?|takes?|needs?|uses?|contains?|earns?|pays?|paid|bought|sold|"
     r"born|equals?|measures?|called|named|ist|hat|kostet|wohne|es|tiene|cuesta|vivo|est|coûte|"
-    r"habite|am|I'm|we're|he's|she's|it's|there's|[a-z]{3,}ed|can|must|weigh|ran|went|came|sang|drew"
+    r"habite|know|knows|am|I'm|we're|he's|she's|it's|there's|[a-z]{3,}ed|can|must|weigh|ran|went|came|sang|drew"
     r"|haben|habe|hatte|bin|sind|war|tengo|tenemos|somos|estamos|son|hay|avons|sont|ai|у меня|у нас"
     r"|wrote|got|gave|made|took|left|read|kept|held|hurt|lost|found|won|put|sent)\b|[是有在]",
     re.IGNORECASE,
@@ -72,7 +74,7 @@ _AT: Final = regex(
 )
 _NO_NAME_ENDS: Final = ("ese", "ish", "tion", "ment", "ness", "ting", "ity")
 _ACRONYM_MAX: Final = 5
-_NO_NAME: Final = regex(r"[IVXLC]+\.?|[A-Z]\.?|[QH][1-4]|[A-Z0-9]+(?:_[A-Z0-9]+)+")
+_NO_NAME: Final = regex(r"[IVXLC]+\.?|[A-Z]\.?|[QH][1-4]|[A-Z0-9]+(?:_[A-Z0-9]+)+|[A-Z]{2,5}-\d{3,}[A-Z]?|[A-Z]-[a-z]+")
 _CORRECTION_REACH: Final = 8  # entries; older statements are probably about something else
 _SECTION_WORDS_MAX: Final = 6
 _SECTIONS_MAX: Final = 30
@@ -322,6 +324,8 @@ def _is_certain(claim: TextClaim, sentence: str) -> bool:
     """Whether a claim says something of its own: a number or a date, or of whom or what it is."""
     if claim.kind in ("number", "date"):
         return claim.sure
+    if _CODE_NAME.fullmatch(claim.value):
+        return True
     if claim.kind == "url" or (claim.sure and not _field(claim, sentence)):
         return False
     named = claim.sure or not is_everyday_word(claim.value)
