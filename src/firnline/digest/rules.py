@@ -74,7 +74,9 @@ _AT: Final = regex(
 )
 _NO_NAME_ENDS: Final = ("ese", "ish", "tion", "ment", "ness", "ting", "ity")
 _ACRONYM_MAX: Final = 5
-_NO_NAME: Final = regex(r"[IVXLC]+\.?|[A-Z]\.?|[QH][1-4]|[A-Z0-9]+(?:_[A-Z0-9]+)+|[A-Z]{2,5}-\d{3,}[A-Z]?|[A-Z]-[a-z]+")
+_NO_NAME: Final = regex(
+    r"[IVXLC]+\.?|[A-Z]\.?|[QH][1-4]|[A-Z0-9]+(?:_[A-Z0-9]+)+|[A-Z]{2,5}-\d{3,}[A-Z]?|[A-Z]-[a-z]+"
+)
 _CORRECTION_REACH: Final = 8  # entries; older statements are probably about something else
 _SECTION_WORDS_MAX: Final = 6
 _SECTIONS_MAX: Final = 30

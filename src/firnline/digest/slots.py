@@ -27,6 +27,7 @@ from firnline.digest.slots_people import ANCESTRY, KIN, PEOPLE
 from firnline.digest.slots_russian import NOMINATIVE, RUSSIAN
 from firnline.digest.slots_spanish import SPANISH
 from firnline.digest.slots_things import THINGS
+from firnline.digest.validity import ANY_DAY, is_over, valid_times
 from firnline.language import prose
 from firnline.language.lexicon import NOT_A_PLACE
 from firnline.language.names import fold_name
@@ -96,6 +97,16 @@ _STARTS: Final = regex(
 _AND: Final = regex(rf"\b(?:and|but)\s+{_ADVERBS}\Z", re.IGNORECASE)
 _PAST: Final = regex(r"[^\W\d_]{2,}(?:ed|oke|uit|ot|eft|egan)\b", re.IGNORECASE)
 _WAS: Final = regex(r"\b(?:was|were|had)\b", re.IGNORECASE)
+_HAPPENED: Final = regex(
+    r"(?:born|hired|fired|laid|let go|diagnosed|raised|brought|promoted|relocated|transferred)\b",
+    re.IGNORECASE,
+)
+_TO_COME: Final = regex(r"(?:moving|relocating)\b", re.IGNORECASE)
+_LIVED: Final = regex(r"(?:lived|worked|studied|played|drove|owned)\b", re.IGNORECASE)
+_HAVE: Final = regex(
+    r"(?:\b(?:have|has)|['’](?:ve|s))(?: (?:always|both|also|now|since|only|just|all))?\s\Z",
+    re.IGNORECASE,
+)
 _HYPOTHETICAL: Final = regex(
     r"\b(?:might|may|could|would|should|want(?:s|ed)? to|plan(?:s|ning)? (?:to|on)|hop(?:e|ing) to|going to|thinking"
     r"|considering|dream|almost|nearly|never|used to|wish|will|not sure|rumou?r|as if|about to|if|unless|whether"
@@ -106,6 +117,12 @@ _HYPOTHETICAL: Final = regex(
 _CLAUSE_START: Final = regex(
     r"[,;:–—]\s|\s-\s|\b(?:because|since|as|so|and|but|though|und|aber|weil|y|pero|et|mais|и|но)\s",
     re.IGNORECASE,
+)
+_SPELLINGS: Final = (
+    ("favourite", "favorite"),
+    ("colour", "color"),
+    ("flavour", "flavor"),
+    ("programme", "program"),
 )
 _MOVED: Final = regex(r"\b(?:moved|relocated)\b", re.IGNORECASE)
 _COMMA: Final = regex(r"[,;:–—]")
@@ -283,50 +300,69 @@ _CUT: Final = regex(
 def _about(rule: SlotRule, match: re.Match[str], sentence: str) -> str | None:
     """The person who is meant, empty for the speaker; None if that is not clear."""
     if rule.about == "before":
-        return _subject_before(rule, sentence[: match.start()], match[0])
+        return _subject_before(rule, sentence, match)
     groups = match.groupdict()
     whose = groups.get("whose")
     return _kin(whose, groups.get("called")) if whose else ""
 
 
-def _subject_before(rule: SlotRule, before: str, verb: str) -> str | None:
+def _subject_before(rule: SlotRule, sentence: str, match: re.Match[str]) -> str | None:
     """Whom the words before a verb name: "my older sister" is "sister"."""
+    before, verb = sentence[: match.start()], match[0]
     if _BARE.match(before):
-        return "" if _PAST.match(verb) else None
-    found = _SUBJECT.search(before[-_BEFORE:])
-    joined = found is None and _JOINED.search(before[-_BEFORE:]) is not None
-    if joined:
-        found = _FIRST.match(before)
-        last = [one for one in _LAST_OWN.finditer(before)]
-        if last and found is not None and bool(last[-1]["other"]) and not found["kin"]:
-            return None
-    groups = found.groupdict() if found else {}
+        return "" if _PAST.match(verb) and not _LIVED.match(verb) else None
+    found, joined = _nearest_subject(before)
+    if found is None:
+        return None
+    groups = found.groupdict()
     if (groups.get("other") or "").casefold() in _PRONOUNS:
         return _antecedent(before, groups["other"])
-    if (
-        found is None
-        or groups.get("other")
-        or (_WAS.search(groups.get("between") or "") and rule.slot not in _EVENTS)
-    ):
+    if groups.get("other") or _is_past(rule, sentence, match, groups.get("between") or ""):
         return None
     if groups.get("own"):
-        if rule.slot in (slots.LIKES, slots.DISLIKES):
-            # Not "the job I enjoy", "what I like", and ", like my bowl".
-            plain = (
-                _AND.search(before)
-                if joined
-                else _STARTS.search(before[-_BEFORE:][: found.start("own")])
-            )
-            if not plain:
-                return None
-        return None if (groups.get("aux") or "").casefold().strip("'’") in ("d", "ll") else ""
+        wish = (groups.get("aux") or "").casefold().strip("'’") in ("d", "ll")
+        return None if wish or not _is_taste(rule, before, found, joined=joined) else ""
     kin = groups.get("kin") or groups.get("kin2")
     if kin:
         return _kin(kin, groups.get("called") or groups.get("called2"))
-    name = groups.get("name") or ""
-    if rule.slot not in (slots.HOME, slots.EMPLOYER, slots.JOB, slots.CHANGE) or not name:
+    return _named_subject(rule, groups.get("name") or "")
+
+
+def _nearest_subject(before: str) -> tuple[re.Match[str] | None, bool]:
+    """The subject of a verb, and whether a conjunction or a comma joins the verb to it."""
+    found = _SUBJECT.search(before[-_BEFORE:])
+    if found is not None or not _JOINED.search(before[-_BEFORE:]):
+        return found, False
+    first, last = _FIRST.match(before), list(_LAST_OWN.finditer(before))
+    if first is not None and last and last[-1]["other"] and not first["kin"]:
+        return None, True
+    return first, True
+
+
+def _is_past(rule: SlotRule, sentence: str, match: re.Match[str], between: str) -> bool:
+    """Whether it held before, or will hold, and the sentence does not say until or from when."""
+    if _TO_COME.match(match[0]):
+        return valid_times(sentence, rule.slot, ANY_DAY)[0] is None
+    was = _WAS.search(between) is not None and not _HAPPENED.match(match[0])
+    lived = _LIVED.match(match[0]) is not None and not _HAVE.search(sentence[: match.start()])
+    return (was or lived) and not is_over(sentence, rule.slot)
+
+
+def _is_taste(rule: SlotRule, before: str, found: re.Match[str], *, joined: bool) -> bool:
+    """Whether it is a taste: not "the job I enjoy", "what I like" and ", like my bowl"."""
+    if rule.slot not in (slots.LIKES, slots.DISLIKES):
+        return True
+    if joined:
+        return _AND.search(before) is not None
+    return _STARTS.search(before[-_BEFORE:][: found.start("own")]) is not None
+
+
+def _named_subject(rule: SlotRule, name: str) -> str | None:
+    """The person of this name, of whom only a home and work are read."""
+    known = rule.slot in (slots.HOME, slots.EMPLOYER, slots.JOB, slots.CHANGE)
+    if not known or not name or name.casefold() in NOT_A_PLACE or _BARE.match(f"{name} "):
         return None
-    return None if name.casefold() in NOT_A_PLACE or _BARE.match(f"{name} ") else fold_name(name)
+    return fold_name(name)
 
 
 def _antecedent(before: str, pronoun: str) -> str | None:
@@ -348,17 +384,6 @@ _FEMALE: Final = regex(
     "mother|mom|mum|wife|girl|daughter|sister|aunt|niece|fiancée|nan|gran(?:ny|dma)|landlady"
 )
 _MALE: Final = regex("father|dad|husband|boy|son$|brother|uncle|nephew|fiancé$|grandpa|godson")
-_EVENTS: Final = frozenset(
-    (
-        slots.BIRTHDAY,
-        slots.EMPLOYER,
-        slots.HEALTH,
-        slots.HOME,
-        slots.RELATIONSHIP,
-        slots.GREW_UP,
-        slots.CHANGE,
-    )
-)
 
 
 def _kin(words: str, called: str | None = None) -> str:
@@ -372,6 +397,8 @@ def _slot(rule: SlotRule, groups: Mapping[str, str | None], about: str) -> tuple
     """The slot and the subject of a match."""
     thing = " ".join(_WORD.findall((groups.get("thing") or "").casefold()))
     if rule.slot == slots.OWN:
+        for british, american in _SPELLINGS:
+            thing = thing.replace(british, american)
         return thing, about
     if rule.slot == slots.TOOL and thing:
         return f"{slots.TOOL} for {thing}", about

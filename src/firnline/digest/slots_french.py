@@ -115,7 +115,7 @@ FRENCH: Final = (
         slots.EMPLOYER,
         "name",
         "speaker",
-        "travaille commencé rejoint embauché embauchée commence bosse travaillons",
+        "travaille commencé rejoint embauché embauchée commence bosse travaillons quitté démissionné",
         rf"\bje (?:travaille|bosse){_ADV}(?: comme [^.,;!?\n]{{1,30}}?)? (?:chez|pour|au|à l['’]|à la|à) ?(?!la maison|domicile|temps|mi-|distance|mon\b|un\b|une\b|distance){{V}}",
         r"\b(?:j['’]ai commencé|j['’]ai rejoint|je commence|j['’]ai été embauchée?)(?: (?:comme [^.,;!?\n]{1,25}?|lundi|demain))? ?(?:chez )?{V}",
         rf"{_WHOSE} travaille{_ADV}(?: comme [^.,;!?\n]{{1,30}}?)? (?:chez|pour|au|à la|à l['’]) ?{{V}}",

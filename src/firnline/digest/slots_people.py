@@ -51,7 +51,7 @@ _RESTRICTED: Final = (
 )
 _STOP: Final = (
     r"(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|because|since|now|too|for|who|by|as|again|after|last|these|this|btw|lol"
-    r"|diet|anymore|myself|with|while|if|though)\b)"
+    r"|diet|anymore|myself|with|while|if|though|in|since|two|three|about|around|at|when|this|from)\b)"
 )
 _TIES: Final = (
     "single|married|engaged|divorced|widowed|separated|in a relationship|a widower|a widow"
@@ -122,6 +122,7 @@ _FAMILY: Final = (
         "single married engaged divorced widowed separated relationship widow widower",
         rf"\b(?:(?:got|happily|newly|recently|now) ){{0,2}}(?P<value>{_TIES})"
         r"(?=[.,;!?)]|\s*\Z|\s(?:and|but|now|again|last|for \d|since|to (?-i:[A-Z])|to my|to a|with no|with (?:two|three|a) kids?)\b)",
+        r"(?<!getting )\b(?:(?:got|recently|now) )?(?P<value>married|divorced|widowed|separated)(?= (?:in|this|on|two|three|a) (?-i:(?:[A-Z]\w+|\d{4}|spring|summer|autumn|fall|winter|week|month|year|years|weeks|months))\b)",
     ),
     *slot_rules(
         slots.RELATIONSHIP,
@@ -137,11 +138,12 @@ _PLACES: Final = (
         slots.HOME,
         "name",
         "before",
-        "live lives living lived reside resides based settled moved relocated emigrated move left share rent",
+        "live lives living lived reside resides based days permanently good settled moved relocated emigrated move moving relocating left share rent",
         r"\b(?:live|lives|living|reside|resides|based|settled(?: down)?){NOW}(?: (?:here|over|out|alone|together|abroad|happily|with [^.,;!?\n]{1,30}?|since \d{4}))?"
         r" (?:in|near|outside|around) (?:(?:an?|the|our|my) (?:[^\W\d_]+ ){0,3}?(?:flat|apartment|house|studio|place|room|home|suburbs?|town|village|city|cottage|outskirts|center|centre|part|district|countryside)(?: (?:of|in|near|outside)) )?(?:downtown |central |the city of |north |south |east |west )?{V}",
         r"\b(?:share|rent|have|own)(?:s|ing)? (?:an?|the|our) (?:[^\W\d_]+ ){0,2}?(?:flat|apartment|house|room|studio|place)(?: with [^.,;!?\n]{1,25}?)? in {V}",
-        r"(?:(?<=have )|(?<=has )|(?<=['’]ve )|(?<=always )|(?<=both ))lived{NOW} in {V}",
+        r"\blived{NOW} in {V}",
+        r"\b(?:moving|relocating)(?: (?:back|home|out|over))? to {V}",
         r"\b(?:moved|relocated|emigrated|transferred)(?: (?:house|back|over|out|up|down|permanently|here|away|together|with [^.,;!?\n]{1,20}?)){0,2}"
         r"(?: from {OLD})?(?: (?:back|over|down|up))? to (?:(?:an?|the|our|my) (?:[^\W\d_]+ ){0,3}?(?:flat|apartment|house|place|suburb|town|village) (?:of|in|near) )?{V}",
         r"\b(?:moved|relocated)(?: here)?(?: from {OLD}) (?:back )?to {V}",
@@ -156,7 +158,8 @@ _PLACES: Final = (
         slots.HOME,
         "name",
         "speaker",
-        "home city town hometown residence live flat house apartment moving place moved settled relocated",
+        "home city town hometown residence live days good permanently flat house apartment moving place moved settled relocated",
+        r"\b(?:I['’]m|we['’]re|I am|we are) (?:now |both |all )?in {V} (?:these days|for good|permanently)\b",
         r"{MY} (?:new |current )?(?:home|home city|city|town|residence)(?: city)? is{NOW}(?: in)? {V}",
         r"(?:\A|[.,;!] )(?:new|our new|my new) (?:home|flat|house|apartment|place) is{NOW}(?: in)? {V}",
         r"(?:\A|, )(?:from|at) {V}, (?:that['’]s|it['’]s|this is) where I live",
@@ -202,10 +205,11 @@ _WORK: Final = (
         slots.EMPLOYER,
         "name",
         "before",
-        "work works working employed joined job position role gig hired employer jobs companies fired laid am i'm i’m im start starting started signed teach teaches began quit left resigned lost freelance",
+        "work works working worked employed joined job position role gig hired employer jobs companies fired laid am i'm i’m im start starting started signed teach teaches began quit left resigned lost freelance",
         r"\b(?:work|works|working|employed|hired|freelance|freelancing|consult|intern|interning)(?: (?:now|currently|remotely|again|full[- ]time|part[- ]time|freelance|there"
         r"|as an? [^.,;!?\n]{1,40}?|in [a-z][^.,;!?\n]{1,25}?)){0,2} (?:at|for|with|by) (?!a |an |my |our |home\b){V}",
         r"\bjoined (?!the |a |an |my |our ){V}",
+        r"\bworked (?:at|for) (?!a |an |my |our |the )(?P<value>(?-i:[A-Z])[\w&'’-]{1,20}(?: (?-i:[A-Z])[\w&'’-]{1,20}){0,2})",
         rf"\b(?:(?:an?|the) )?(?:[^\W\d_]{{2,20}} ){{0,2}}(?:{JOBS}) (?:at|with|for) (?:the )?{{V}}",
         r"\b(?:started|got|landed|took|accepted|found|have|has|began)(?: an?| my| the)?(?: (?:new|better|different|great|part-time|full-time))?(?: [^\W\d_]{2,20})? (?:job|position|role|gig|offer)(?: as an? [^.,;!?\n]{1,40}?)? (?:at|with|for|from) (?:the )?{V}",
         r"\b(?:started|began|starting|start|signed)(?: (?:work|working|to work|on))? (?:at|with) {V}",

@@ -50,7 +50,7 @@ THINGS: Final = (
         slots.TITLE,
         "name",
         "thing",
-        "called named renamed known rebranded name codename",
+        "called named rename renamed known rebranded name codename",
         rf"\b(?:the|our|my) (?P<thing>{_NAMED})(?:['’]s (?:new )?(?:code ?)?name(?: is|['’]s)| is| was| has been| got)"
         r"{NOW} ?(?:called|named|known as|renamed(?: from {OLD})?(?: to| as)?|rebranded(?: to| as)?)? [\"“]?{V}",
         rf"\b(?:renamed|rebranded) (?:the |our |my |this )?(?P<thing>{_NAMED})(?: from {{OLD}})?"
@@ -132,6 +132,7 @@ THINGS: Final = (
         "switched migrated changed converted moved transitioned replaced dropped instead",
         r"\b(?:switched|migrated|changed|converted|transitioned)(?: (?:over|everything|(?:the|our|my) [^\W_]{1,20}))? from {OLD} to {V}",
         r"\b(?:switched|migrated|converted|transitioned)(?: (?:over|everything|(?:the|our|my) [^\W_]{1,20}))? to {V}",
+        r"\bmoved(?: (?:over|everything))? from {OLD} to (?P<value>(?-i:[A-Z])[\w.+#-]{1,20})(?=[.,;!?]|\s*\Z|\s(?:now|and|but|because|last|this|for)\b)",
         r"\breplaced {OLD} (?:with|by) {V}",
         r"\bdropped {OLD} (?:in favou?r of|for) {V}",
         r"\b(?:use|uses|using|go with|going with|went with|chose|picked|drink|eat|take|have) {S}(?: now)? instead of {OLD}(?=[.,;!?]|\s*\Z|\s(?:now|and|but|because|since|for)\b)",

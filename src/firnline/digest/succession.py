@@ -140,7 +140,12 @@ class Slots(NamedTuple):
             ]
             if len(alike) == 1:
                 return alike[0]
-        return subject, slot
+        longer = [
+            key
+            for key, there in self.in_force.items()
+            if there and key[0] == subject and slot in _PARTIAL and key[1].endswith(f" {slot}")
+        ]
+        return longer[0] if len(longer) == 1 else (subject, slot)
 
     def _replace_old(self, new: SpokenStatement) -> tuple[str, str] | None:
         """Outdate what the statement names as replaced, in whatever slot it is."""
@@ -175,6 +180,8 @@ class Slots(NamedTuple):
                 there.remove(old)
 
 
+_PARTIAL: Final = frozenset(("number", "address", "email", "size"))
+"""What people say for short: "my number" is the phone number."""
 IT: Final = "it"
 """The subject of a statement about the thing that was spoken of."""
 _REGIMES: Final = regex(

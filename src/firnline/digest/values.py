@@ -404,7 +404,8 @@ def is_plausible(slot: str, value: str, sentence: str, *, moved: bool = False) -
 def _is_place(value: str) -> bool:
     words = value.split()
     first = words[0].casefold().strip(",.") if words else ""
-    if first in WEEKDAYS or first in MONTHS or first in ALL_TOOLS or first in _UNREAL:
+    tool = first in ALL_TOOLS and first not in _EXCEPTIONS
+    if first in WEEKDAYS or first in MONTHS or tool or first in _UNREAL:
         return False
     if not first or len(words) > 1 or first in _EXCEPTIONS or not first.isascii():
         return bool(first)
