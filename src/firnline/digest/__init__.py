@@ -10,8 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from firnline.digest import claims, extractive, prompts, rules
-from firnline.digest.slots import statements
+from firnline.digest import claims, extractive, prompts, rules, slots
 from firnline.language.prose import Count, spans
 from firnline.log import limits
 from firnline.log.threads import run_by_size
@@ -30,7 +29,7 @@ def clear_caches() -> None:
     """Clear the caches of analyzed texts."""
     claims.clear_caches()
     rules.cues.cache_clear()
-    statements.cache_clear()
+    slots.clear_cache()
 
 
 def offline_summarizer(count: Count) -> Summarizer:

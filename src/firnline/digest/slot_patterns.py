@@ -1,8 +1,9 @@
-"""How people state what they are and have, by language and slot: the data of `digest.slots`.
+"""The slots of statements, and the pieces that the patterns of all languages are made of.
 
 A rule is a pattern with named groups: `value`, `old` (what it replaces), `gone` (what ends), `thing`
-(what it is about), `whose` ("my sister's"). In English most patterns start at the verb, and what
-stands before it tells who is meant; in other languages the verb's form does.
+(what it is about), `whose` and `called` (a relative, and their name). In English most patterns start
+at the verb or the predicate, and what stands before it tells who is meant; in other languages the
+verb's form does.
 """
 
 # ruff: noqa: RUF001, E501 - other scripts are meant, and patterns stay on one line
@@ -16,8 +17,8 @@ from firnline.language.lexicon import MONTHS, WEEKDAYS
 from firnline.language.prose import CJK
 from firnline.log.regex import regex
 
-Kind: TypeAlias = Literal["name", "text", "date", "word", "any"]
-"""What a value is: a name, text up to the end, a date, one of the pattern's own words."""
+Kind: TypeAlias = Literal["name", "text", "list", "date", "word", "any"]
+"""What a value is: a name, a phrase, several phrases, a date, one of the pattern's own words."""
 About: TypeAlias = Literal["before", "speaker", "thing"]
 """Who is meant: who stands before the match, the speaker, or the pattern's `thing`."""
 
@@ -50,26 +51,83 @@ class SlotRule(NamedTuple):
     """The value if the pattern has none."""
 
 
-HOME: Final = "home city"
-EMPLOYER: Final = "employer"
-JOB: Final = "job"
-BIRTHDAY: Final = "birthday"
-DIET: Final = "diet"
-RELATIONSHIP: Final = "relationship"
-PET: Final = "pet"
+# -- slots ------------------------------------------------------------------------------------
+
 NAME: Final = "name"
+HOME: Final = "home city"
+FROM: Final = "from"
+GREW_UP: Final = "grew up in"
+AGE: Final = "age"
+BIRTHDAY: Final = "birthday"
+RELATIONSHIP: Final = "relationship"
+CHILDREN: Final = "children"
+SIBLINGS: Final = "siblings"
+JOB: Final = "job"
+EMPLOYER: Final = "employer"
+RUNS: Final = "runs"
+STUDIES: Final = "studies"
+DIET: Final = "diet"
+AVOIDS: Final = "avoids"
+ALLERGY: Final = "allergy"
+HEALTH: Final = "health"
+MEDICATION: Final = "medication"
+AFRAID: Final = "afraid of"
+SPEAKS: Final = "speaks"
+LEARNS: Final = "learning"
+LIKES: Final = "likes"
+DISLIKES: Final = "dislikes"
+PREFERS: Final = "prefers"
+WISHES: Final = "wishes"
+LANGUAGE: Final = "answer language"
+PLAYS: Final = "plays"
+HOBBY: Final = "hobby"
+PET: Final = "pet"
+OWNS: Final = "owns"
+DRIVES: Final = "drives"
+GOAL: Final = "goal"
+PLAN: Final = "plan"
+DECISION: Final = "decision"
 TOOL: Final = "tool"
+ORDERED: Final = "ordered"
+INCOME: Final = "income"
+TITLE: Final = "title"
 STATUS: Final = "status"
 DATE: Final = "date"
 AMOUNT: Final = "amount"
-TITLE: Final = "title"
 CHANGE: Final = "change"
 """A value that replaces another, whatever slot that is in."""
-MANY: Final = frozenset({PET, TOOL, CHANGE})
+ENDED: Final = "ended"
+"""A value that ends, whatever slot that is in."""
+OWN: Final = "own"
+"""The pattern names the slot: "my shoe size is …"."""
+MANY: Final = frozenset(
+    (
+        *(PET, TOOL, CHANGE, ENDED, AVOIDS, ALLERGY, HEALTH, MEDICATION, AFRAID, SPEAKS, LEARNS, LIKES, DISLIKES),
+        *(PREFERS, WISHES, PLAYS, HOBBY, OWNS, DRIVES, GOAL, PLAN, DECISION, ORDERED, RUNS),
+    )
+)  # fmt: skip
 """Slots that hold many values: a newer one adds, and only an ending removes."""
+OPPOSITES: Final = {
+    LIKES: (DISLIKES, AVOIDS, AFRAID),
+    DISLIKES: (LIKES,),
+    AVOIDS: (LIKES,),
+    SPEAKS: (LEARNS,),
+    RELATIONSHIP: (),
+}
+"""What a value of a slot ends in others: who hates coffee no longer likes it."""
 
-_PREFERENCES: Final = ("favorite", "favourite", "diet", "likes", "dislikes", "prefers", "wishes")
-_DECISIONS: Final = ("tool", "decision")
+_PREFERENCES: Final = (
+    "favorite",
+    "favourite",
+    DIET,
+    LIKES,
+    DISLIKES,
+    PREFERS,
+    WISHES,
+    AVOIDS,
+    LANGUAGE,
+)
+_DECISIONS: Final = (TOOL, DECISION)
 
 
 def kind_of(attribute: str) -> str:
@@ -79,62 +137,85 @@ def kind_of(attribute: str) -> str:
     return "decision" if attribute.startswith(_DECISIONS) else "fact"
 
 
-_RANKS: Final = (
-    (NAME,),
-    (HOME, EMPLOYER, JOB, BIRTHDAY, RELATIONSHIP, DIET),
-    (),  # what is not listed
-    (PET, TITLE),
-    (TOOL,),
-    (STATUS, DATE, AMOUNT, CHANGE),
-)
-"""Slots by importance."""
-_OTHER: Final = 2
+_ORDER: Final = (
+    *(NAME, HOME, AGE, BIRTHDAY, JOB, EMPLOYER, RUNS, STUDIES, RELATIONSHIP, CHILDREN, DIET, ALLERGY, HEALTH),
+    *(MEDICATION, AVOIDS, PET, FROM, SPEAKS, LANGUAGE, WISHES, PREFERS, LIKES, DISLIKES),
+)  # fmt: skip
+"""The slots of a person by importance; what is not listed comes after them."""
+_THINGS: Final = {TITLE: 2, TOOL: 3, DATE: 4, AMOUNT: 4, STATUS: 5, ORDERED: 5, CHANGE: 6}
+_OWN_RANKS: Final = len(_ORDER) + 1
 
 
 def rank(slot: str, *, own: bool) -> int:
     """How important a slot is for knowing a person: less for a larger number."""
     first = slot.partition(" for ")[0]
-    found = next((at for at, slots in enumerate(_RANKS) if slot in slots or first in slots), _OTHER)
-    return found if own else found + len(_RANKS) * (found < len(_RANKS) - 1)
+    if own and first in _ORDER:
+        return _ORDER.index(first)
+    return _OWN_RANKS + (_THINGS.get(first, 0 if own else 1))
 
+
+# -- pieces of patterns -----------------------------------------------------------------------
 
 _ALL_MONTHS: Final = "|".join(sorted(MONTHS, key=len, reverse=True))
 _ALL_DAYS: Final = "|".join(sorted(WEEKDAYS, key=len, reverse=True))
 PIECE: Final = r"[^\W_][\w'’&+#.-]{0,30}"
-WORDS: Final = rf"{PIECE}(?:,? {PIECE}){{0,3}}"
+WORDS: Final = rf"{PIECE}(?: {PIECE}|, (?-i:(?!I\b)[A-ZÀ-ÞА-ЯЁ]){PIECE}){{0,3}}"
 SHORT: Final = rf"{PIECE}(?: {PIECE}){{0,2}}?"
 DAY: Final = (
-    rf"(?:the |le |el |am |den )?\d{{1,2}}(?:st|nd|rd|th|er|\.|º)?(?: (?:of|de))? (?:{_ALL_MONTHS})\b"
+    rf"(?:the |le |el |am |den |der )?\d{{1,2}}(?:st|nd|rd|th|er|\.|º)?(?: (?:of|de))? (?:{_ALL_MONTHS})\b"
     r"(?:,? (?:de )?\d{4})?"
     rf"|(?:{_ALL_MONTHS}) (?:the )?\d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?"
     r"|\d{1,4}[-/.]\d{1,2}(?:[-/.]\d{1,4})?|(?:the )?\d{1,2}(?:st|nd|rd|th)\b"
     r"|(?:\d{4}年)?\d{1,2}月\d{1,2}[日号]"
 )
 _TIME: Final = r"\d{1,2}(?:[:.]\d{2})? ?(?:am|pm|a\.m\.|p\.m\.|o['’]clock|uhr)|\d{1,2}:\d{2}|noon"
-_WHEN: Final = (
-    rf"(?:{DAY}|(?:next |this |the following )?(?:{_ALL_DAYS})|tomorrow|today|next (?:week|month|year)"
-    rf"|(?:next |early |late |mid[- ])?(?:{_ALL_MONTHS})\b|{_TIME})(?:,? (?:at |on )?(?:{_TIME}))?"
+WHEN: Final = (
+    rf"(?:{DAY}|(?:next |this |the following |nächsten |am |on )?(?:{_ALL_DAYS})\b|tomorrow|today|next (?:week|month|year)"
+    rf"|(?:next |early |late |mid[- ])?(?:{_ALL_MONTHS})\b|{_TIME})(?:,? (?:at |on |um )?(?:{_TIME}))?"
 )
-_COST: Final = r"(?:[$€£¥]\s?)?\d[\d.,]{0,12}(?:\s?(?:k\b|thousand|million|euros?|dollars?|pounds|eur|usd|gbp|[€$£%]))?"
+_COST: Final = (
+    r"(?:[$€£¥]\s?)?\d[\d.,   ]{0,12}(?:\s?(?:k\b|thousand|million|euros?|dollars?|pounds|bucks|eur|usd|gbp|chf"
+    r"|рубл\w+|тыс\w*(?: рублей)?|миллион\w*|[€$£%₽]|元|万元?))?"
+)
+_CLOSES: Final = (
+    r"and|but|so|because|since|cause|though|although|while|who|which|that|as|when|if|now|too|anymore|please|btw|lol|then"
+    r"|instead|these days|at the moment|right now|however|either|by the way|last|this|next|after|before|until|again|already"
+)
+END: Final = rf"(?=[.,;:!?()\n—–…]|\s[-–—]\s|\s*\Z|\s(?:{_CLOSES})\b)"
+"""Where an English phrase ends."""
+END_FAR: Final = (
+    r"(?=[.,;:!?()\n—–…]|\s[-–—]\s|\s*\Z|\s(?:und|aber|weil|denn|also|seit|wo|die|der|das|wenn|obwohl|y|e|pero|porque|desde|que"
+    r"|cuando|aunque|si|et|mais|car|parce|depuis|qui|que|où|donc|et|quand|и|а|но|потому|с|что|который\w*|когда|если|уже|то)\b)"
+)
+"""Where a phrase of another European language ends."""
 PARTS: Final = {
     "DAY": DAY,
     "SHORT": SHORT,
     "PIECE": PIECE,
     "WORDS": WORDS,
+    "END": END,
+    "ENDF": END_FAR,
     "V": rf"(?P<value>{WORDS})",
     "S": rf"(?P<value>{SHORT})",
     "OLD": rf"(?P<old>{SHORT})",
     "GONE": rf"(?P<gone>{WORDS})",
     "T": r"(?P<value>[^.,;:!?()\n]{1,60})",
+    "N": rf"(?P<value>(?:{PIECE} ){{0,4}}?{PIECE}){END}",
+    "F": rf"(?P<value>(?:{PIECE} ){{0,4}}?{PIECE}){END_FAR}",
+    "L": rf"(?P<value>{PIECE}(?:(?:,? (?:and |or )?){PIECE}){{0,9}}?)(?=[.;:!?()\n—–…]|\s[-–—]\s|,? (?:but|so|because|since|though|when|if|please|btw|while|as)\b|\s*\Z)",
+    "G": rf"(?P<gone>(?:{PIECE} ){{0,3}}?{PIECE}){END}",
+    "GF": rf"(?P<gone>(?:{PIECE} ){{0,3}}?{PIECE}){END_FAR}",
     "D": rf"(?P<value>{DAY})",
-    "W": rf"(?P<value>{_WHEN})",
-    "WOLD": rf"(?P<old>{_WHEN})",
+    "W": rf"(?P<value>{WHEN})",
+    "WHEN": WHEN,
+    "WOLD": rf"(?P<old>{WHEN})",
     "A": rf"(?P<value>{_COST})",
     "AOLD": rf"(?P<old>{_COST})",
-    "C": rf"(?P<value>[{CJK}A-Za-z0-9·-]{{1,12}}?)(?=了|工作|上班|[，。！？,.!\s]|\Z)",
+    "P": r"(?P<value>(?-i:[A-ZÀ-ÞА-ЯЁ])[\w'’.-]{1,20}(?: (?:(?-i:[A-ZÀ-ÞА-ЯЁ])[\w'’.-]{1,20}|(?-i:de|van|von|del|da|du|la|der|den)(?= ))){0,3})",
+    "C": rf"(?P<value>[{CJK}A-Za-z0-9·-]{{1,12}}?)(?=了|工作|上班|，|。|！|？|,|\.|!|\s|\Z)",
     "NOW": (
-        r"(?:\s(?:now|currently|actually|really|officially|again|already|finally|jetzt|nun|derzeit"
-        r"|inzwischen|mittlerweile|eigentlich|wieder|ahora|actualmente|ya|maintenant|désormais"
+        r"(?:\s(?:now|currently|actually|really|officially|again|already|finally|still|always|jetzt|nun|derzeit"
+        r"|inzwischen|mittlerweile|eigentlich|wieder|noch|ahora|actualmente|ya|maintenant|désormais"
         r"|actuellement|en fait|en réalité|теперь|сейчас|уже)){0,3}"
     ),
     "MY": r"\b(?:my|our)(?: (?P<whose>[^\W\d_]{2,20})['’]s)?",
@@ -150,42 +231,3 @@ def slot_rules(
     return tuple(
         SlotRule(slot, kind, about, words, regex(text, re.IGNORECASE), value) for text in written
     )
-
-
-VOCABULARY: Final = {
-    HOME: "live lives living home city town moved move moving relocated based reside residence address"
-    " wohne wohnen lebe umgezogen gezogen vivo vivir mudé habite habiter déménagé живу жить переехал"
-    " переехала 住 搬",
-    EMPLOYER: "work works working employed employer job employer company joined started position career"
-    " arbeite arbeiten firma trabajo trabajar empresa travaille travailler entreprise работаю работать"
-    " компания 工作 上班 公司",
-    JOB: "work working engineer teacher developer manager designer nurse job profession occupation role title became promoted position beruf",
-    BIRTHDAY: "birthday born birth bday geburtstag geboren cumpleaños nací anniversaire née рождения"
-    " родился 生日",
-    DIET: "eat eats eating diet vegetarian vegan pescatarian meat fish food meal dinner restaurant"
-    " cook recipe esse essen fleisch vegetarisch comer carne vegetariano mange manger viande"
-    " végétarien мясо ем вегетарианец 吃 素 肉",
-    RELATIONSHIP: "single married engaged divorced relationship partner wife husband girlfriend boyfriend",
-    NAME: "name called call heiße llamo appelle зовут 叫",
-    TITLE: "called named name renamed rename project heißt umbenannt llama appelle называется 项目",
-    STATUS: "status order ticket shipped delivered cancelled pending sent arrived refunded resolved closed",
-    DATE: "when date day time moved rescheduled postponed meeting deadline appointment",
-    AMOUNT: "budget price cost rent fee much raised",
-    CHANGE: "switched instead replaced migrated use renamed left moved",
-    TOOL: "use using switched migrated instead tool replaced",
-}
-"""Words with which people ask for a slot and state it."""
-
-ASKED: Final = {
-    HOME: "live living lives city hometown reside wohne lebe vivo habite живу 住",
-    EMPLOYER: "employer employed work company arbeite trabajo travaille работаю 工作",
-    JOB: "job profession occupation beruf",
-    BIRTHDAY: "birthday born geburtstag cumpleaños anniversaire рождения 生日",
-    DIET: "diet eat vegetarian vegan meat esse comer como mange ем 吃",
-    RELATIONSHIP: "married single relationship",
-}
-"""Words of which a question in the first person has one if it asks for the slot."""
-OWN_WORDS: Final = frozenset(
-    ("i", "my", "we", "our", "ich", "mein", "meine", "yo", "mi", "soy", "vivo", "trabajo", "como")
-) | frozenset(("je", "mon", "ma", "я", "мой", "мое", "меня", "у", "我"))
-"""Words of which a question in the first person has one."""

@@ -19,7 +19,8 @@ from typing import Final, NamedTuple
 from firnline.context import marks
 from firnline.digest import slots, succession
 from firnline.digest.rules import CODE
-from firnline.digest.slot_patterns import ASKED, MANY, OWN_WORDS, STATUS, VOCABULARY
+from firnline.digest.slot_patterns import MANY, STATUS
+from firnline.digest.slot_words import ASKED, OWN_WORDS, VOCABULARY
 from firnline.digest.slots import statements
 from firnline.digest.succession import SpokenStatement
 from firnline.language.names import fold_name
