@@ -28,7 +28,7 @@ from firnline.server.drafts import AnswerDraft, QuestionRef, store_answer
 from firnline.server.prompts import try_record
 from firnline.server.proxy import limits
 from firnline.server.proxy.align import Agreement, agree, overlap
-from firnline.server.proxy.compacted import has_summary, new_messages
+from firnline.server.proxy.compaction import has_summary, new_messages
 from firnline.server.proxy.dialect import Location, UpstreamAnswer
 from firnline.server.proxy.prefixes import KnownPrefix, find_prefix, key_hashes, save_prefixes
 from firnline.server.proxy.request import (

@@ -27,7 +27,7 @@ from firnline.log.tokens import REPLY_TOKENS, TokenCounter, counter
 from firnline.recall.result import ResultTokens
 from firnline.recall.tools import recall_tools
 from firnline.server.proxy import limits
-from firnline.server.proxy.compacted import has_summary
+from firnline.server.proxy.compaction import has_summary
 from firnline.server.proxy.dialect import Location, UpstreamRequest
 from firnline.server.proxy.locate import LocatedRequest
 from firnline.server.proxy.ownership import OwnMemory, own_messages, recall_own
