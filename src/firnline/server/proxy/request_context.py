@@ -28,7 +28,7 @@ from firnline.recall.result import ResultTokens
 from firnline.recall.tools import recall_tools
 from firnline.server.proxy import limits
 from firnline.server.proxy.compaction import has_summary
-from firnline.server.proxy.dialect import Location, UpstreamRequest
+from firnline.server.proxy.dialect import Body, Location, UpstreamRequest
 from firnline.server.proxy.locate import LocatedRequest
 from firnline.server.proxy.ownership import OwnMemory, own_messages, recall_own
 from firnline.server.proxy.request import MemoryStatus, ProxyRequest, is_spoken
@@ -50,20 +50,27 @@ async def build_request_context(
     status = replace(status, window=await _find_window(request))
     if status.window is None and (location.compacted or _is_whole(location, messages)):
         return await _send_as_it_came(request, status, location, messages, count)
-    body = dict(request.body)
     tools = _recall_tools(request, location, status)
     definitions = [*request.tools, *map(request.dialect.tool_definition, tools)]
     room = _reserved_for_tools(request, status) if tools else 0
     added = await run_by_size(request.size, partial(_count_words, messages, count))
+    budget = _budget(request, status, reserved=request.dialect.margin_tokens + added + room)
+    body = dict(request.body)
     try:
-        reserved = request.dialect.margin_tokens + added + room
-        budget = _budget(request, status, reserved=reserved)
-        context, sent = await _build_context(request, location, messages, budget, definitions)
-        digest = await _shown_digest(request, context)
-        put = partial(request.dialect.put_messages, request.body, sent)
-        body = await run_by_size(max(request.size, context.tokens), put)
-        degraded = "; ".join(context.degraded)
-        status = replace(status, context=context, digest=digest, degraded=degraded)
+        context = await _client_context(request, location, messages, budget, definitions)
+        if context is None:
+            context = await request.memory.context(
+                location.conversation,
+                budget,
+                question=_newest_question(messages),
+                system=_join_system(messages[: _count_leading(messages)]),
+                tools=definitions,
+                task="" if location.anonymous else None,
+                project=not location.anonymous,
+            )
+            fit = partial(_fit_to_request, context, location, messages, count)
+            context = await run_by_size(request.size, fit)
+        body, status = await _put_context(request, location, messages, context, status)
     except BudgetError as error:
         raise request.dialect.context_too_long(error) from error
     except Exception as error:
@@ -87,31 +94,20 @@ async def build_request_context(
     return prepared, status
 
 
-async def _build_context(
+async def _put_context(
     request: ProxyRequest,
     location: Location,
     messages: Sequence[Message],
-    budget: Budget,
-    tools: Sequence[Mapping[str, Any]],
-) -> tuple[Context, Sequence[Message]]:
-    """The context of a request, and the messages that are sent."""
-    if location.compacted:
-        own = await _client_context(request, location, messages, budget, tools)
-        if own is not None:
-            return own, own.messages
-    count = counter(request.model)
-    context = await request.memory.context(
-        location.conversation,
-        budget,
-        question=_newest_question(messages),
-        system=_join_system(messages[: _count_leading(messages)]),
-        tools=tools,
-        task="" if location.anonymous else None,
-        project=not location.anonymous,
-    )
-    fit = partial(_fit_to_request, context, location, messages, count)
-    context = await run_by_size(request.size, fit)
-    return await _separate(request, location, context, messages)
+    context: Context,
+    status: MemoryStatus,
+) -> tuple[Body, MemoryStatus]:
+    """The request with the messages of its context, and the status with the context."""
+    context, sent = await _separate(request, location, context, messages)
+    digest = await _shown_digest(request, context)
+    put = partial(request.dialect.put_messages, request.body, sent)
+    body = await run_by_size(max(request.size, context.tokens), put)
+    degraded = "; ".join(context.degraded)
+    return body, replace(status, context=context, digest=digest, degraded=degraded)
 
 
 async def _separate(
@@ -267,10 +263,12 @@ async def _client_context(
     budget: Budget,
     tools: Sequence[Mapping[str, Any]],
 ) -> Context | None:
-    """What the client sends, and what it has dropped and its question is about.
+    """What a client sends that has compacted its history, and what it dropped and asks for now.
 
-    None if that is too much: then the context is built as for all others.
+    None for others, and if that is too much: then the context is built of the log.
     """
+    if not location.compacted:
+        return None
     log = await request.memory.newest(location.conversation, tokens=budget.limit)
     describe = partial(_sent_context, request, location, log, messages, budget, tools)
     context = await run_by_size(request.size, describe)
