@@ -15,7 +15,7 @@ FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_P99 = 40
 MODULE_LINES_MAX = 460
 LONGER = {  # module: why it may be longer
-    "memory.py": (1160, "every verb of the library, each a few lines and a docstring"),
+    "memory.py": (1170, "every verb of the library, each a few lines and a docstring"),
     "context/assemble.py": (660, "the sections share one budget, so one class has the room left"),
     "engine/context_builder.py": (565, "the flow of a context, step by step, and its requests"),
     "log/entry.py": (550, "the values of the log and of what is derived from it"),

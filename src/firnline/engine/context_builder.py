@@ -45,7 +45,7 @@ from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, ModelError, StoreCorrupt, outline
 from firnline.log import limits
-from firnline.log.entry import Digest, Head, Hits, Key, Topic, live
+from firnline.log.entry import Digest, Head, Hits, Key, Scope, Topic, live
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import TokenCounter, counter
@@ -472,11 +472,11 @@ class ContextBuilder:
         return await self.recall(key, request.question, tokens, shown_from)
 
     async def recall(
-        self, key: Key, question: str, tokens: int, shown_from: int = 0, project: str | None = None
+        self, key: Key, question: str, tokens: int, shown_from: int = 0, scope: Scope | None = None
     ) -> Hits:
-        """Entries for a question in the conversation, or in all of a project."""
+        """Entries for a question in the conversation, or in `scope`."""
         asked = await self._rewriter.standalone(key, question)
-        return await self._recaller.for_context(key, asked, tokens, shown_from, project)
+        return await self._recaller.for_context(key, asked, tokens, shown_from, scope)
 
     async def _retrieve(self, context: Context, request: BuildRequest) -> Context:
         """The context with the documents of the retriever, as many as fit."""

@@ -105,16 +105,16 @@ class Recaller:
         )
 
     async def for_context(
-        self, key: Key, question: str, tokens: int, shown_from: int, project: str | None = None
+        self, key: Key, question: str, tokens: int, shown_from: int, scope: Scope | None = None
     ) -> Hits:
         """Entries of up to `tokens` that a context may show for a question, best first.
 
-        They are of this conversation, or of all of a project.
+        They are of this conversation, or in `scope`.
         Repeats are left out. The first `Hits.earned` are enough for a context that stays small.
         Those from `shown_from` on are shown anyway, so it does not matter if they have no vectors.
         If an index or an entry is damaged, the context does without, and says so.
         """
-        scope = Scope(project=project) if project else Scope(conversation=key.conversation)
+        scope = scope or Scope(conversation=key.conversation)
         try:
             return await self._finder.find(
                 key.tenant, clean_text(question), scope, tokens=tokens, shown_from=shown_from

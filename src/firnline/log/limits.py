@@ -318,6 +318,8 @@ RECALL_TOKENS: Final = 2_000
 """Tokens of one result in a small window, if a quarter of it has room for as many."""
 RECALL_TOKENS_MIN: Final = 200
 """The smallest limit of a result: less has no room for a message and a note."""
+RECALL_HITS_DEFAULT: Final = 5
+"""Messages that a search of a model returns, unless it requests another number."""
 RECALL_HITS_MAX: Final = 50
 """Messages that a model may request in one search."""
 RECALL_DATED_MAX: Final = 100
