@@ -25,8 +25,10 @@ _BEGIN: Final = (
 _DECIDED: Final = tuple(
     regex(pattern, re.IGNORECASE)
     for pattern in (
-        r"\b(?:we|I)(?:['’]ve| have)?(?: all| both| finally| already| just| now)* (?:decided|agreed|opted|chosen|chose|settled|picked|voted)\b"
-        rf"(?! (?:them|it|this|that|these|up|you|him|her)\b)(?: (?:on|for|upon|that we(?:['’]ll| will)?|that|to go with))? {_REST}",
+        (
+            r"\b(?:we|I)(?:['’]ve| have)?(?: all| both| finally| already| just| now)* (?:decided|agreed|opted|chosen|chose|settled|picked|voted)\b"
+            rf"(?! (?:them|it|this|that|these|up|you|him|her)\b)(?: (?:on|for|upon|that we(?:['’]ll| will)?|that|to go with))? {_REST}"
+        ),
         rf"(?:\b(?:we|I)(?:['’]re|['’]m| are| am) (?:now )?|{_BEGIN})going with {_REST}",
         rf"{_BEGIN}let(?:['’]s| us) go (?:with|for) {_REST}",
         rf"{_BEGIN}(?P<value>(?-i:[A-ZÀ-Þ])[\w'’-]{{2,20}}(?: [\w'’-]{{2,20}}){{0,2}}) (?:then|it is(?: then)?)\W*\Z",

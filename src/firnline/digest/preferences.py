@@ -461,7 +461,7 @@ def stated_preferences(sentence: str) -> Iterator[tuple[str, str, str]]:
     if language and speaker.is_request_to_reader(sentence, language.start()):
         yield slots.LANGUAGE, language["language"], ""
         return
-    for name, how in _ended_preferences(sentence):
+    for name, _ in _ended_preferences(sentence):
         if name != "diet":
             yield slots.ENDED, "", str(name)
     for name, how in {**dict(_preferred(sentence)), **dict(_wishes(sentence))}.items():

@@ -1,6 +1,6 @@
 """Nouns of which the rules for English know what they are: jobs, animals, languages, conditions."""
 
-# ruff: noqa: E501 - lists stay on one line
+# ruff: noqa: RUF001, E501 - typographic signs are meant, and lists stay on one line
 
 from __future__ import annotations
 

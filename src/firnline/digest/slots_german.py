@@ -1,6 +1,6 @@
 """How people state facts in German; see `firnline.digest.slot_patterns`."""
 
-# ruff: noqa: E501 - patterns stay on one line
+# ruff: noqa: RUF001, E501 - other scripts are meant, and patterns stay on one line
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ GERMAN: Final = (
         "any",
         "speaker",
         _KIN_CUES + " unser unsere mein meine",
-        rf"\b(?:mein|meine|unser|unsere) (?P<whose>[a-zäöü]*(?-i:[A-ZÄÖÜ])?[a-zäöüß]+(?:in|er|ist|eur|mann|frau)),? (?P<value>(?-i:[A-ZÄÖÜ])[a-zäöüß]{{1,15}})(?=\s(?:ist|hat|und|wohnt|arbeitet|hilft|kann|macht|will|kommt|mag|sagt|spielt|\w+t)\b)",
+        r"\b(?:mein|meine|unser|unsere) (?P<whose>[a-zäöü]*(?-i:[A-ZÄÖÜ])?[a-zäöüß]+(?:in|er|ist|eur|mann|frau)),? (?P<value>(?-i:[A-ZÄÖÜ])[a-zäöüß]{1,15})(?=\s(?:ist|hat|und|wohnt|arbeitet|hilft|kann|macht|will|kommt|mag|sagt|spielt|\w+t)\b)",
         rf"{_WHO} (?:heißt|heisst|namens|nennt sich|ist) (?:(?:frau|herr|dr\.) )*{_NAME}(?=[,.;!)]|\s*\Z|\s(?:und|ist|hat|aber|kommt|wohnt|die|der)\b)",
         rf"{_WHO},? (?P<value>(?-i:[A-ZÄÖÜ])[a-zäöüß]{{1,15}})(?=[,.;!)]|\s*\Z|\s(?:ist|hat|und|wohnt|arbeitet|lebt|hilft|kann|macht|will|kommt|mag|bleibt|sagt|spielt|studiert|programmiert|braucht|zieht|isst|\w+t)\b)",
         rf"\b(?:ich habe|wir haben|habe|haben) (?:einen?|eine) (?P<whose>{_KIN})(?: namens|,? (?:der|die) heißt)? {_NAME}",
@@ -264,7 +264,7 @@ GERMAN: Final = (
         "list",
         "speaker",
         "spiele",
-        rf"\bspiele(?: ich)?(?: (?:gern|gerne|seit \w+(?: \w+)?|auch|selbst|in der freizeit))* (?!mit|eine|auf|keine)(?P<value>[\wäöüß-]{{3,25}}(?: und [\wäöüß-]{{3,25}})?)(?=[.,;!?)]|\s*\Z|\s(?:in|im|seit|und|aber|mit|jeden)\b)",
+        r"\bspiele(?: ich)?(?: (?:gern|gerne|seit \w+(?: \w+)?|auch|selbst|in der freizeit))* (?!mit|eine|auf|keine)(?P<value>[\wäöüß-]{3,25}(?: und [\wäöüß-]{3,25})?)(?=[.,;!?)]|\s*\Z|\s(?:in|im|seit|und|aber|mit|jeden)\b)",
     ),
     *slot_rules(
         slots.LIKES,

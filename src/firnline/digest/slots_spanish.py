@@ -1,6 +1,6 @@
 """How people state facts in Spanish; see `firnline.digest.slot_patterns`."""
 
-# ruff: noqa: E501 - patterns stay on one line
+# ruff: noqa: RUF001, E501 - other scripts are meant, and patterns stay on one line
 
 from __future__ import annotations
 

@@ -132,14 +132,13 @@ def own_spans(text: str) -> Iterator[tuple[int, int]]:
     last = 0
     for at, (start, end) in enumerate(spans):
         sentence, between = text[start:end], text[last:start]
-        if "\n" in between or at == 0:
+        line = at == 0 or "\n" in between
+        if line:
             other = _is_labelled(sentence, labels)
         scene = scene and not _PARAGRAPH.search(between) and not speaker.ends_scene(sentence)
         last = end
-        if _INTRODUCED.search(sentence) or speaker.introduces_text(sentence):
+        if _introduces(sentence) or (line and _DEAR.match(text[start : start + 80])):
             return  # what follows is a text of another
-        if _DEAR.match(text[start : start + 80]) and (at == 0 or "\n" in between):
-            return
         if speaker.starts_scene(sentence) or _FICTION.search(sentence):
             scene = True
         if scene or other or sentence.startswith(">"):
@@ -149,6 +148,10 @@ def own_spans(text: str) -> Iterator[tuple[int, int]]:
             kept = _without_question(sentence)
             if kept:
                 yield start, start + len(kept)
+
+
+def _introduces(sentence: str) -> bool:
+    return _INTRODUCED.search(sentence) is not None or speaker.introduces_text(sentence)
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
