@@ -461,7 +461,7 @@ def stated_preferences(sentence: str) -> Iterator[tuple[str, str, str]]:
     if language and speaker.is_request_to_reader(sentence, language.start()):
         yield slots.LANGUAGE, language["language"], ""
         return
-    for name, how in _ended_preferences(sentence):
+    for name, _ in _ended_preferences(sentence):
         if name != "diet":
             yield slots.ENDED, "", str(name)
     for name, how in {**dict(_preferred(sentence)), **dict(_wishes(sentence))}.items():
@@ -525,7 +525,7 @@ _TOLD: Final = regex(
 )
 """What others are told not to do."""
 _IS_WISH: Final = regex(
-    r"(?:use|stick to|keep\b|write|answer|reply|respond|don['’]t|do not|never|always|rather|like|want|stop|nie|immer|nur|niemals|keinesfalls|möchte|will"
+    r"(?:use|stick to|keep\b|write|answer|reply|respond|don['’]t|do not|never|always|rather|like|want|stop|nie|immer|nur|niemals|keinesfalls|ohne|möchte|will"
     r"|verwend|benutz|nutz|antwort|duz|siez|schreib|no |quiero|quisiera|escrib|usa|respond|trata|llama|pon|manda|envía|añade|nunca|siempre"
     r"|n(?:e |['’])|veux|voudrais|écri|utilis|répond|appel|met|envo|toujours|не |никогда|всегда|только|пиши|используй|отвечай|хо[чт]"
     r"|不要|别|始终|总是|永远|一直|只|一律|尽量|千万别|想|要|希望)",

@@ -216,7 +216,7 @@ def _statements(sentence: str, seq: int, *, by_user: bool) -> Iterator[dict[str,
 
 def _states_fact(sentence: str) -> bool:
     """Whether it states a fact of a slot, other than what the speaker is called."""
-    return any(
+    return not speaker.is_said_by_others(sentence) and any(
         kind_of(one.slot) == "fact" and (one.slot != NAME or one.subject)
         for one in statements(sentence)
     )

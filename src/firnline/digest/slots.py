@@ -124,6 +124,11 @@ _SPELLINGS: Final = (
     ("flavour", "flavor"),
     ("programme", "program"),
 )
+_PREFACE: Final = regex(
+    r"\b(?:I|we) (?:should|must|have to|need to|might|may|can|could|forgot to|want to|wanted to|would like to)(?: also| just)? (?:say|mention|add|admit|note|point out|tell you|confess|warn you|clarify)(?: that)?\b",
+    re.IGNORECASE,
+)
+"""Words before a statement that do not make it a supposition."""
 _MOVED: Final = regex(r"\b(?:moved|relocated)\b", re.IGNORECASE)
 _COMMA: Final = regex(r"[,;:–—]")
 _WIFE: Final = frozenset(
@@ -268,9 +273,12 @@ def _read(rule: SlotRule, match: re.Match[str], sentence: str) -> Iterator[State
 def _is_plain(rule: SlotRule, match: re.Match[str], sentence: str) -> bool:
     """Whether it is said as it is: not supposed, reported, denied, or told to another to do."""
     before = sentence[max(0, match.start() - _BEFORE) : match.start()]
-    if not speaker.is_own_statement(sentence, match.start()):
+    plain = _PREFACE.sub(lambda found: "," * len(found[0]), sentence)
+    if not speaker.is_own_statement(plain, match.start()):
         return False
-    if rule.slot not in (slots.GOAL, slots.WISHES) and _HYPOTHETICAL.search(_clause(before)):
+    if rule.slot not in (slots.GOAL, slots.WISHES, slots.NAME) and _HYPOTHETICAL.search(
+        _plain(before)
+    ):
         return False
     if voice.is_conditional(sentence[match.end() :]):
         return False
@@ -283,6 +291,11 @@ def _around(sentence: str, match: re.Match[str]) -> str:
     starts = [found.end() for found in _CLAUSE_START.finditer(sentence, 0, match.start())]
     end = _COMMA.search(sentence, match.end())
     return sentence[starts[-1] if starts else 0 : end.start() if end else len(sentence)]
+
+
+def _plain(before: str) -> str:
+    """The clause that these words end with, without what only leads to it."""
+    return _PREFACE.sub("", _clause(before))
 
 
 def _clause(before: str) -> str:
@@ -302,7 +315,7 @@ def _about(rule: SlotRule, match: re.Match[str], sentence: str) -> str | None:
     if rule.about == "before":
         return _subject_before(rule, sentence, match)
     groups = match.groupdict()
-    whose = groups.get("whose")
+    whose = groups.get("whose") or groups.get("whose2")
     return _kin(whose, groups.get("called")) if whose else ""
 
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from firnline.digest import slot_patterns as slots
@@ -18,17 +17,27 @@ from firnline.digest.slot_nouns import (
     JOBS,
     LANGUAGES,
     MEDICINES,
+    NO_JOBS,
     STATES_OF_HEALTH,
+    TITLES,
 )
 from firnline.digest.slot_patterns import slot_rules
 
+_KIN_WORDS: Final = (
+    "mother father mom mum mommy mummy dad daddy parents wife husband partner girlfriend boyfriend spouse fiancé fiancée fiance fiancee ex ex-wife ex-husband"
+    " son daughter child kid kids children baby boy boys girl girls twin twins brother brothers sister sisters sibling siblings grandmother grandfather grandma grandpa"
+    " grandson granddaughter grandparents grandchild grandkids nan nana granny aunt auntie uncle cousin cousins niece nephew stepson stepdaughter stepmother stepfather stepmom"
+    " stepdad stepbrother stepsister mother-in-law father-in-law brother-in-law sister-in-law son-in-law daughter-in-law godmother godfather godson goddaughter"
+    " friend friends buddy mate roommate roommates flatmate flatmates housemate colleague colleagues coworker coworkers co-worker boss manager supervisor teacher tutor coach"
+    " trainer doctor dentist therapist lawyer accountant landlord landlady neighbor neighbors neighbour neighbours nanny builder plumber publisher editor teammate classmate"
+    " co-founder cofounder physician surgeon neurologist cardiologist psychiatrist psychologist dermatologist physio physiotherapist handyman contractor tenant babysitter"
+    " assistant secretary client mentor advisor adviser agent accompanist drummer singer bassist guitarist pianist gardener cleaner hairdresser barber mechanic electrician"
+    " midwife nurse vet instructor professor principal carer caregiver pastor priest rabbi"
+)
 KIN: Final = (
-    r"(?:mother|father|mom|mum|mommy|mummy|dad|daddy|parents|wife|husband|partner|girlfriend|boyfriend|spouse|fianc[ée]e?|ex|ex-wife|ex-husband"
-    r"|son|daughter|child|kid|kids|children|baby|boy|boys|girl|girls|twins?|brothers?|sisters?|siblings?|grand(?:mother|father|ma|pa|son|daughter|parents|child|kids|dad|mum|mom)"
-    r"|nan|nana|granny|aunt(?:ie)?|uncle|cousins?|niece|nephew|step(?:son|daughter|mother|father|mom|dad|brother|sister)"
-    r"|(?:mother|father|brother|sister|son|daughter)[ -]in[ -]law|godmother|godfather|godson|goddaughter"
-    r"|friends?|buddy|mate|roommates?|flatmates?|housemates?|colleagues?|co-?workers?|boss|manager|supervisor|teacher|tutor|coach|trainer"
-    r"|doctor|dentist|therapist|lawyer|accountant|landlord|landlady|neighbou?rs?|nanny|builder|plumber|publisher|editor|best man|teammate|classmate|business partner|co-?founder)"
+    r"(?:mother in law|father in law|brother in law|sister in law|son in law|daughter in law|best man|business partner|step ?mum|"
+    + "|".join(sorted(set(_KIN_WORDS.split()), key=len, reverse=True))
+    + r")"
 )
 """Nouns for people whom a speaker calls theirs."""
 ANCESTRY: Final = (
@@ -36,14 +45,12 @@ ANCESTRY: Final = (
     r"|current|former|great|good|close|ex|adult|teenage|beloved|future|middle)"
 )
 _WHOSE: Final = rf"\b(?:my|our) (?:{ANCESTRY} ){{0,2}}(?P<whose>{KIN})"
-_KIN_CUES: Final = (
-    re.sub(r"[^\w-]+", " ", KIN).replace("-in-", " ")
-    + " fiancée fiancé mother father grandmother grandfather granddaughter grandson stepson stepdaughter law co-worker"
-)
+_KIN_CUES: Final = f"{_KIN_WORDS} {_KIN_WORDS.replace('-', ' ')} man law"
 _TITLED: Final = r"(?P<value>(?:(?:Mrs?|Ms|Dr|Prof)\.? )?(?-i:[A-ZÀ-Þ])(?!['’])[\w-]{1,20}(?: (?-i:[A-ZÀ-Þ])[\w-]{1,20}){0,2})"
 _CALLED: Final = r"(?: (?P<called>(?-i:[A-ZÀ-Þ])[\w'’-]{1,20}))?"
 _SMALL: Final = r"one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _NUMBER: Final = rf"(?:{_SMALL}|\d{{1,3}})"
+_HAVE: Final = r"(?:\b(?:have|has|got|having)(?: also| just| now| already)?(?: got)? |(?<=['’]ve )(?:also )?(?:got )?)"
 _SOME: Final = rf"(?:an? |{_NUMBER} |some |a couple of |a few )"
 _DIETS: Final = "vegan|vegetarian|pescatarian|flexitarian|omnivore|carnivore|keto|paleo"
 _RESTRICTED: Final = (
@@ -73,7 +80,7 @@ _FAMILY: Final = (
         _KIN_CUES,
         rf"{_WHOSE}(?:['’]s name(?: is|['’]s)|,? (?:is |who is |who['’]s )?(?:called|named)| goes by) {{P}}",
         rf"{_WHOSE} is {_TITLED}(?=[.,!;)]|\s*\Z| and (?:my|our|I|we)\b)",
-        rf"(?P<value>(?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}}(?: (?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}})?),? (?:is )?(?:my|our) (?:{ANCESTRY} ){{0,2}}(?P<whose>{KIN})(?=[,.;!)]|\s*\Z)",
+        rf"(?P<value>(?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}}(?: (?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}})?)(?:,? (?:is )?| \()(?:my|our) (?:{ANCESTRY} ){{0,2}}(?P<whose>{KIN})(?=[,.;!)]|\s*\Z)",
         rf"\b(?:my|our) (?:{ANCESTRY} ){{0,2}}(?P<whose>(?!\w+s\b){KIN}|boss),? {_TITLED}(?=[,.;!)'’]|\s*\Z|\s(?:is|has|was|and|will|who|says|said|thinks|lives|works|wants|loves"
         r"|hates|likes|can|can['’]t|moved|studies|plays|handles|turned|just|set|got|does|doesn['’]t|started|helps|also|still|said|told|made|runs|took|came|went|goes|comes|visits|needs|prefers|with|\(|[a-z]+s)\b|\s\()",
         rf"\bI(?:['’]ve| have)?(?: got)? an? (?:{ANCESTRY} ){{0,2}}(?P<whose>{KIN}),? (?:called|named|who is called) {{P}}",
@@ -83,7 +90,7 @@ _FAMILY: Final = (
         "text",
         "before",
         "kids kid children child sons son daughters daughter boys girls twins mother father mom mum dad parent",
-        rf"\b(?:have|has|got|raise|raising)(?: got)? (?P<value>(?:{_NUMBER}|no|a|twin|several)(?: (?:small|little|young|grown|adult|teenage|beautiful|lovely|older|school-age|wonderful|grown-up|adopted))?"
+        rf"(?:{_HAVE}|\b(?:raise|raising) )(?P<value>(?:{_NUMBER}|no|a|twin|several)(?: (?:small|little|young|grown|adult|teenage|beautiful|lovely|older|school-age|wonderful|grown-up|adopted))?"
         r" (?:kids?|children|child|sons?|daughters?|boys?|girls?|twins)(?:,? (?-i:[A-Z])\w{1,15}(?: \(\d{1,2}\))?(?:(?:,| and) (?-i:[A-Z])\w{1,15}(?: \(\d{1,2}\))?){0,4})?)"
         r"(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|who|aged|under|now|already|with|from|in|at|that)\b)",
         rf"\ban? (?:single |proud |working |stay-at-home )?(?P<value>(?:mother|father|mom|mum|dad|parent) of (?:{_NUMBER}|a \w+))",
@@ -108,11 +115,12 @@ _FAMILY: Final = (
         slots.AGE,
         "word",
         "before",
-        "im i'm i’m am is turned old yo years year",
+        "im i'm i’m am is turned old yo years year at",
         rf"(?<![$€£#.,:\d])\b(?P<value>\d{{1,2}}|{_SMALL}|[a-z]+ty(?:-\w+)?)(?: years?[ -]olds?| y/?o\b| yrs?(?: old)?)\b",
         rf"(?<![$€£#.,:\d\w-])(?P<value>\d{{1,2}}|{_SMALL})(?! ?(?:%|:|am|pm|km|kg|cm|minutes|hours|days|weeks|months|miles))"
         r"(?=[.,;!)]|\s*\Z|\s(?:and|but|so|now)\b(?! ?\d))",
         r"\bturned (?P<value>\d{2})\b",
+        r"\bat (?:the (?:ripe )?(?:old )?age of )?(?P<value>(?:twenty|thirty|forty|fifty|sixty|seventy|eighty)(?:-(?:one|two|three|four|five|six|seven|eight|nine))?)(?=[,.!;])",
         r"(?<=, )(?P<value>[1-9]\d)(?=\.?\s*\Z)",
     ),
     *slot_rules(
@@ -147,7 +155,7 @@ _PLACES: Final = (
         r"\b(?:moved|relocated|emigrated|transferred)(?: (?:house|back|over|out|up|down|permanently|here|away|together|with [^.,;!?\n]{1,20}?)){0,2}"
         r"(?: from {OLD})?(?: (?:back|over|down|up))? to (?:(?:an?|the|our|my) (?:[^\W\d_]+ ){0,3}?(?:flat|apartment|house|place|suburb|town|village) (?:of|in|near) )?{V}",
         r"\b(?:moved|relocated)(?: here)?(?: from {OLD}) (?:back )?to {V}",
-        r"\bmoved? in(?:to)? [^.,;!?\n]{1,40}? in {V}",
+        r"\bmoved?(?: back)? in(?:to)? [^.,;!?\n]{1,40}? in {V}",
         r"\b(?:moved|relocated)(?: away| out)? (?:from|of|out of) {GONE}(?=[.,;!?)]|\s*\Z|\s(?:last|in|on|for|this|years?|and|because|since)\b)",
         r"\b(?:don['’]t|doesn['’]t|do not|does not|no longer) live (?:in )?(?P<gone>"
         + slots.WORDS
@@ -225,15 +233,16 @@ _WORK: Final = (
         "text",
         "before",
         "work works working",
-        r"\b(?:work|works|working) (?:at|for) (?P<value>an? (?!home|lot|while|few|bit)(?:[^\W\d_][\w'’-]{1,20} ){0,3}?[^\W\d_][\w'’-]{2,20})(?=[.,;!?)]|\s*\Z|\s(?:in|and|but|so|as|since|that|which|near|on|where|for)\b)",
+        r"\b(?:work|works|working)(?: remotely| freelance| part-time| full-time| shifts)? (?:at|for) (?P<value>an? (?!home|lot|while|few|bit)(?:[^\W\d_][\w'’-]{1,20} ){0,3}?[^\W\d_][\w'’-]{2,20})(?=[.,;!?)]|\s*\Z|\s(?:in|and|but|so|as|since|that|which|near|on|where|for|there|here|called)\b)",
     ),
     *slot_rules(
         slots.EMPLOYER,
         "name",
         "speaker",
-        "employer company workplace firm job",
+        "employer company workplace firm job here",
         r"{MY} (?:new |current )?(?:employer|company|workplace|firm) is(?! called){NOW} {V}",
         r"{MY} (?:new |current )?job is{NOW} (?:at|with) {V}",
+        r"(?-i:[A-ZÀ-Þ])\w+ here, (?:an? |the )?[a-z][^.,;!?\n]{2,30}? (?:at|from|with) {V}",
     ),
     *slot_rules(
         slots.CHANGE,
@@ -264,15 +273,20 @@ _WORK: Final = (
         "word",
         "before",
         "am is i'm i’m im are a an the retired self-employed unemployed freelance "
+        + TITLES.replace("|", " ")
+        + " "
         + JOBS.replace("|", " ").replace("(?:", " ").replace(")", " ").replace("?", " "),
         rf"\b(?P<value>(?:(?!a\b|an\b|the\b|my\b|not\b|and\b|or\b|of\b|in\b|at\b|to\b|for\b|that\b|with\b|chance\b|your\b|better\b|good\b|great\b|bad\b)[^\W\d_][\w-]{{1,20}} ){{0,3}}(?:{JOBS}))(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|by|at|in|for|from|who|myself|on|with|now|here|as|since|working|btw|near|too|there|living|of \d|then|these|day)\b)",
+        rf"\b(?:the|an?) (?P<value>(?:(?!a\b|an\b|the\b|my\b|of\b|to\b|good\b|bad\b|bit\b|lot\b|better\b|great\b|big\b)[^\W\d_][\w-]{{1,20}} ){{0,2}}(?:{TITLES}))(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|at|in|for|of|here|there|on|with|now|since|by)\b)",
+        rf"\ban? (?P<value>(?:(?:retired|freelance|part-time|full-time|junior|senior|trainee|qualified|registered|licensed|certified|professional|former) )?(?!{NO_JOBS}\b)[a-z]{{3,15}}(?:er|or|ist|ian|eer|lord|lady|man|woman))(?=[.,;!)–—]|\s-\s|\s*\Z|\s(?:and|but|so|by trade|by profession|at|in (?-i:[A-Z])|for a living|with \w+ (?:flats|years|kids|employees|clients|students)|here|now|myself|from (?-i:[A-Z])|working)\b)",
         r"\b(?P<value>retired|self[- ]employed|unemployed|between jobs|a freelancer|freelance|a stay[- ]at[- ]home (?:mom|mum|dad|parent|mother|father))(?=[.,;!?)]|\s*\Z|\s(?:and|but|so|now|since|last|for|from|too)\b)",
     ),
     *slot_rules(
         slots.JOB,
         "text",
         "speaker",
-        "job profession occupation title living",
+        "job profession occupation title living here",
+        r"(?-i:[A-ZÀ-Þ])\w+ here, (?:an? |the )?(?P<value>[a-z][^.,;!?\n]{2,30}?)(?= (?:at|from|with|for)\b)",
         r"{MY} (?:new |current |day )?(?:job title|job|profession|occupation|title) is{NOW} (?!at |with |to |not |on |in |very |so |too |really |a bit |the )(?:an? )?{N}",
     ),
     *slot_rules(
@@ -287,7 +301,8 @@ _WORK: Final = (
         slots.RUNS,
         "text",
         "before",
-        "run runs own owns manage founded started opened have business shop bakery company",
+        "run runs own owns manage founded started opened have business shop bakery company conduct conducts coach coaches direct lead leads edit host organize organise chair preside",
+        r"\b(?:conduct|conducts|coach|coaches|direct|lead|edit|host|organi[sz]e|chair) (?P<value>(?:an?|the|our|my) (?!meeting|call|team meeting|way|charge|problem)(?:[^\W\d_][\w'’-]{1,20} ){0,3}?[^\W\d_][\w'’-]{2,20})(?=[.,;!?)]|\s*\Z|\s(?:in|and|but|so|on|every|at|for|with|of)\b)",
         r"\b(?:run|runs|own|owns|co-own|founded|opened|started)(?: and run)? (?P<value>(?:an?|my own|our own|the) (?:[^\W\d_][\w'’-]{1,20} ){0,3}?(?:bakery|shop|store|company|business|restaurant|caf[eé]|studio|agency|farm|salon|startup|start-up|practice|hotel|bar|pub|gallery|brewery|vineyard|school|gym|blog|podcast|channel|newsletter|workshop|garage|clinic|nonprofit|charity|firm|consultancy|bookshop|bookstore|winery|bistro|food truck|kennel|daycare|nursery))\b",
     ),
     *slot_rules(
@@ -410,7 +425,7 @@ _BODY: Final = (
         + " "
         + STATES_OF_HEALTH.replace("|", " ")
         + " wheelchair stutter",
-        rf"(?<!not )(?<!n['’]t )\b(?P<value>{STATES_OF_HEALTH})(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|since|too|in (?:one|both)|with|from birth|as|because|now|which|myself)\b)",
+        rf"(?<!not )(?<!n['’]t )\b(?P<value>{STATES_OF_HEALTH})(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|since|too|in (?:one|both|my|the)|with|from birth|as|because|now|which|myself)\b)",
         r"\b(?P<value>stutter|use a wheelchair|uses a wheelchair|wear glasses|wear hearing aids|wear contacts|wear contact lenses|have a pacemaker)\b",
     ),
     *slot_rules(
@@ -418,7 +433,7 @@ _BODY: Final = (
         "text",
         "speaker",
         "back knee hearing eyesight blood shoulder hip heart eyes",
-        r"\b(?P<value>my (?:back|knees?|hearing|eyesight|shoulder|hip|heart|eyes) (?:is|are|isn['’]t|aren['’]t) (?:very |really |not |quite |so |pretty )?(?:bad|weak|poor|good|great|terrible|damaged|failing))\b",
+        r"\b(?P<value>my (?:back|knees?|hearing|eyesight|shoulder|hip|heart|eyes) (?:is|are|isn['’]t|aren['’]t) (?:very |really |not |quite |so |pretty |completely |a bit )?(?:bad|weak|poor|good|great|terrible|damaged|failing|shot|gone|sore|stiff|knackered|ruined|playing up))\b",
         r"{MY} blood type is (?P<value>(?:A|B|AB|O)(?: ?[+-]| (?:positive|negative|pos|neg))?)",
     ),
     *slot_rules(
@@ -510,7 +525,7 @@ _HAVINGS: Final = (
         "before",
         "have has got adopted rescued bought getting own keep "
         + ANIMALS.replace("|", " ").replace("s?", " "),
-        rf"\b(?:have|has|got|adopted|rescued|own|owns|keep|keeps|bought|foster|with|getting)(?: got| also| just)? (?!you)(?P<value>(?:{_SOME})?(?:(?!in\b|on\b|with\b|for\b)[^\W\d_][\w-]{{1,15}} ){{0,3}}?(?:{ANIMALS})(?:(?:,? (?:named|called)|, a [^\W\d_]+(?: named| called)?|,)? (?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}}(?: and (?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}})?)?(?: and (?:{_SOME})(?:[^\W\d_][\w-]{{1,15}} ){{0,2}}?(?:{ANIMALS})(?:(?:,? (?:named|called)|,)? (?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}})?)?)(?=[.,;!?)–—(]|\s-\s|\s*\Z|\s(?:and|but|so|who|that|which|at|from|now|too|since|last|with|to|as|because|yesterday)\b)",
+        rf"(?:{_HAVE}|\b(?:adopted|rescued|own|owns|keep|keeps|bought|foster|with|getting)(?: also| just)? )(?!you)(?P<value>(?:{_SOME})?(?:(?!in\b|on\b|with\b|for\b)[^\W\d_][\w-]{{1,15}} ){{0,3}}?(?:{ANIMALS})(?:(?:,? (?:named|called)|, a [^\W\d_]+(?: named| called)?|,)? (?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}}(?: and (?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}})?)?(?: and (?:{_SOME})(?:[^\W\d_][\w-]{{1,15}} ){{0,2}}?(?:{ANIMALS})(?:(?:,? (?:named|called)|,)? (?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}})?)?)(?=[.,;!?)–—(]|\s-\s|\s*\Z|\s(?:and|but|so|who|that|which|at|from|now|too|since|last|with|to|as|because|yesterday)\b)",
     ),
     *slot_rules(
         slots.PET,
@@ -564,7 +579,7 @@ _HAVINGS: Final = (
         "any",
         "before",
         "want",
-        r"\b(?P<value>don['’]t want (?:any |a |an )?(?!to\b|it\b|that\b|this\b|you\b|them\b|my\b|him\b|her\b)(?:[^\W\d_][\w'’-]{1,20} ){0,3}?[^\W\d_][\w'’-]{2,20})(?=[.,;!?)]|\s*\Z|\s(?:in|and|but|so|because|at|on|any ?more)\b)",
+        r"\b(?P<value>don['’]t want (?:any |a |an )?(?!to\b|it\b|that\b|this\b|you\b|them\b|my\b|him\b|her\b)(?:[^\W\d_][\w'’-]{1,20} ){0,3}?[^\W\d_][\w'’-]{2,20})(?=[.,;!?)]|\s*\Z|\s(?:in|and|but|so|because|at|on|by|for|from|please|any ?more)\b)",
     ),
     *slot_rules(
         slots.ENDED,
@@ -606,15 +621,15 @@ _AIMS: Final = (
         slots.GOAL,
         "text",
         "speaker",
-        "goal dream aim want trying hoping",
+        "goal dream aim want wanna trying hoping planning training like love hope plan",
         r"{MY} (?:main |big |biggest |long-term )?(?:goal|dream|aim|resolution)(?: for [^.,;!?\n]{1,20})? is to (?P<value>(?:become|learn|lose|run|finish|buy|retire|open|start|quit|stop|save|travel|get|move|publish|write|earn|graduate|complete|climb|visit|read|pay off|live|sail|swim|cycle|have|reach)\b[^.,;!?\n]{2,60}?)(?=[.,;!?]|\s*\Z|\s(?:but|so|because|and I)\b)",
-        r"\b(?:I|we)(?: really| always| eventually| also)?(?:['’]d (?:like|love)| want| hope| plan|['’]m (?:planning|hoping|trying|training)| am (?:planning|hoping|trying)|['’]re (?:planning|hoping|trying))(?: to|(?<=training) for)? (?P<value>(?:become an?|learn (?!more|how|about|if|why|to send)|lose \d+|run (?:my|a|an|the) (?:\w+ )?(?:half[- ]?)?marathon|buy an? (?:\w+ )?(?:house|flat|apartment|car|home)|retire|open (?:my|a|an|our) (?:\w+ )?(?:shop|store|caf[eé]|restaurant|bakery|business|second shop)|start (?:my|a|an|our) (?:own )?(?:\w+ )?(?:business|company|family|shop|startup)|quit smoking|stop smoking|save \S*\d|get (?:fit|in shape|a dog|a cat|pregnant|promoted|my driving licen[cs]e)|have (?:kids|children)|(?:a|the) (?:half[- ]?)?marathon)[^.,;!?\n]{0,50}?)(?=[.,;!?]|\s*\Z|\s(?:but|so|because|and|before|what|how)\b)",
+        r"\b(?:I|we)(?: really| always| eventually| also)?(?:['’]d (?:like|love)| want| wanna(?= )| hope| plan|['’]m (?:planning|hoping|trying|training)| am (?:planning|hoping|trying)|['’]re (?:planning|hoping|trying))(?: to|(?<=wanna)|(?<=training) for)? (?P<value>(?:(?:become|be) an? (?:\w+ )?(?:\w+(?:er|or|ist|ian|eer|man|woman|nurse|vet|pilot|chef|judge|artist|cop))\b|become an?|learn (?!more|how|about|if|why|to send)|lose \d+|run (?:my|a|an|the) (?:\w+ )?(?:half[- ]?)?marathon|buy an? (?:\w+ )?(?:house|flat|apartment|car|home)|retire|open (?:my|a|an|our) (?:\w+ )?(?:shop|store|caf[eé]|restaurant|bakery|business|second shop)|start (?:my|a|an|our) (?:own )?(?:\w+ )?(?:business|company|family|shop|startup)|quit smoking|stop smoking|save \S*\d|get (?:fit|in shape|a dog|a cat|pregnant|promoted|my driving licen[cs]e)|have (?:kids|children)|(?:a|the) (?:half[- ]?)?marathon)[^.,;!?\n]{0,50}?)(?=[.,;!?]|\s*\Z|\s(?:but|so|because|and|before|what|how)\b)",
     ),
     *slot_rules(
         slots.PLAN,
         "text",
         "before",
-        "flying fly going traveling travelling moving visiting driving leaving travel heading getting starting running visit booked reserved signed registered hired expecting taking start appointment surgery exam interview",
+        "off flying fly go going traveling travelling moving visiting driving leaving travel heading getting starting running visit booked reserved signed registered hired expecting taking start appointment surgery exam interview",
         rf"\b(?P<value>(?:flying|fly|traveling|travelling|heading|driving|moving|sailing|off|going|travel|relocating)(?: (?:back|home|out|over|down|up|abroad))? to (?!(?:be|the doctor|the store|work|bed|sleep|school|use|do|try|need|have|make|get|say|ask|take|start|go|buy|write|find)\b)(?:the )?(?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}}(?: (?-i:[A-ZÀ-Þ])[\w'’-]{{1,20}}){{0,2}}(?:,? (?:on |in |at |from |for |next )?(?:{slots.WHEN}|Christmas|Easter|New Year|summer|winter|spring|autumn|fall|next (?:week|month|year)|this (?:summer|weekend|week)|[a-z]+ days|two weeks))?)",
         rf"\b(?P<value>(?:visiting|visit|seeing|meeting|hiking|touring|exploring) (?:my |our |some )?[^.,;!?\n]{{2,40}}? (?:on |in |at |next |this )(?:{slots.WHEN}|Christmas|Easter|summer|winter|spring|autumn|fall|week|month|year))",
         rf"\b(?P<value>getting married(?:,? (?:on |in |next |this )?(?:{slots.WHEN}|summer|spring|autumn|fall|winter|year)))",

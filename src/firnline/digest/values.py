@@ -45,7 +45,7 @@ _LIST: Final = regex(
 )
 _CLAUSE: Final = regex(
     r"\b(?:I|I['’]m|I['’]ve|my|we|our|you|your|he|she|it|they|his|her|their|is|are|was|were|am|have|has|had|do|does|don['’]t|can|can['’]t"
-    r"|will|would|nothing|anything|none|then|sadly|luckily|too|only|just|nur|sondern|solo|sólo|sino|seulement|mais|только|ich|wir|mein\w*|bin|habe|yo|mi|es|tengo|je|j['’]\w+|mon|ma|suis|я|мне|мой)\b"
+    r"|will|would|hate|hates|love|loves|like|enjoy|prefer|nothing|anything|none|then|sadly|luckily|too|only|just|nur|sondern|solo|sólo|sino|seulement|mais|только|ich|wir|mein\w*|bin|habe|yo|mi|es|tengo|je|j['’]\w+|mon|ma|suis|я|мне|мой)\b"
     r"|[我他她]",
     re.IGNORECASE,
 )
