@@ -1,5 +1,6 @@
 """A question whose answer shows that it is about something else moves to that topic (C1)."""
 
+import asyncio
 import math
 import random
 import re
@@ -171,6 +172,23 @@ async def test_topics_are_the_same_whenever_contexts_are_built(seed):
             found.append(await grouped(memory))
             await check_books(memory)
     assert found[0] == found[1]
+
+
+@pytest.mark.requirement("C7")
+async def test_questions_move_while_others_talk(tmp_path):
+    url, options = f"sqlite:///{tmp_path}/a.db", {"embedder": Tagged(), "worker": False}
+    options["strategy"] = strategies.topics(max_messages=6, keep=2)
+
+    async def work(seed):
+        draw = random.Random(seed)
+        async with Memory.open(url, background=False, **options) as memory:
+            for _ in range(8):
+                about = draw.choice(["", f"#{draw.randrange(5)}"])
+                await say(memory, f"Which heavy crane {about}?", f"#{draw.randrange(5)} is heavy.")
+
+    await asyncio.gather(*map(work, range(3)))
+    async with Memory.open(url, **options) as memory:
+        await check_books(memory)
 
 
 # -- languages --------------------------------------------------------------------------------
