@@ -1,6 +1,5 @@
 """A question whose answer shows that it is about something else moves to that topic (C1)."""
 
-import asyncio
 import math
 import random
 import re
@@ -10,6 +9,7 @@ import pytest
 from firnline import Memory, Message, strategies
 from firnline.log.message import ToolCall
 from firnline.topics.weights import FLOWS, FlowWeights, ModelFlow
+from support.interleave import meanwhile
 from support.topic_chats import BUDGET, Clock, check_books
 from support.topic_scores import gold_chats, live_topics, score
 
@@ -175,20 +175,13 @@ async def test_topics_are_the_same_whenever_contexts_are_built(seed):
 
 
 @pytest.mark.requirement("C7")
-async def test_questions_move_while_others_talk(tmp_path):
-    url, options = f"sqlite:///{tmp_path}/a.db", {"embedder": Tagged(), "worker": False}
-    options["strategy"] = strategies.topics(max_messages=6, keep=2)
-
-    async def work(seed):
-        draw = random.Random(seed)
-        async with Memory.open(url, background=False, **options) as memory:
-            for _ in range(8):
-                about = draw.choice(["", f"#{draw.randrange(5)}"])
-                await say(memory, f"Which heavy crane {about}?", f"#{draw.randrange(5)} is heavy.")
-
-    await asyncio.gather(*map(work, range(3)))
-    async with Memory.open(url, **options) as memory:
-        await check_books(memory)
+@pytest.mark.parametrize("name", ["topics_of", "newest_digest", "members"])
+async def test_two_move_a_question_at_the_same_time(memory, name):
+    await say(memory, "Which of those weighs more?", "#1 is the heavier one.")
+    with meanwhile(memory.store, name, lambda: memory.topics("c")):
+        await memory.topics("c")
+    assert await grouped(memory) == {0: [0, 1, 2, 3, 8, 9], 4: [4, 5, 6, 7]}
+    await check_books(memory)
 
 
 # -- languages --------------------------------------------------------------------------------
