@@ -9,6 +9,7 @@ import pytest
 from firnline import Memory, Message, strategies
 from firnline.log.message import ToolCall
 from firnline.topics.weights import FLOWS, FlowWeights, ModelFlow
+from support.interleave import meanwhile
 from support.topic_chats import BUDGET, Clock, check_books
 from support.topic_scores import gold_chats, live_topics, score
 
@@ -171,6 +172,16 @@ async def test_topics_are_the_same_whenever_contexts_are_built(seed):
             found.append(await grouped(memory))
             await check_books(memory)
     assert found[0] == found[1]
+
+
+@pytest.mark.requirement("C7")
+@pytest.mark.parametrize("name", ["topics_of", "newest_digest", "members"])
+async def test_two_move_a_question_at_the_same_time(memory, name):
+    await say(memory, "Which of those weighs more?", "#1 is the heavier one.")
+    with meanwhile(memory.store, name, lambda: memory.topics("c")):
+        await memory.topics("c")
+    assert await grouped(memory) == {0: [0, 1, 2, 3, 8, 9], 4: [4, 5, 6, 7]}
+    await check_books(memory)
 
 
 # -- languages --------------------------------------------------------------------------------

@@ -33,6 +33,11 @@ FOLDS = 7
 STEPS = 400
 PENALTY = 0.0005
 """Of the squares of weights: there are few chats."""
+NEW_MAX = 0.5, 2.0
+"""What counts at most that a topic has just begun, without an answer and with one.
+
+These chats ask twice about most subjects; many users do not.
+"""
 FILE = Path(__file__).parents[2] / "src/firnline/topics/weights.py"
 
 
@@ -91,7 +96,7 @@ def learn(chats: Sequence[GoldChat], vectors: Vectors, center: Vector | None) ->
     many = [*list(chats) * COUNTS, *mixes(chats)]
     asked = [c for chat in many for c in _choices(chat, vectors, center, answered=False)]
     done = [c for chat in many for c in _choices(chat, vectors, center, answered=True)]
-    return Flow(_fit(asked), _fit(done), center)
+    return Flow(_fit(asked, NEW_MAX[0]), _fit(done, NEW_MAX[1]), center)
 
 
 def left_out(
@@ -187,7 +192,7 @@ def _choice(
 # -- the regression -----------------------------------------------------------------------------
 
 
-def _fit(choices: Sequence[Choice]) -> FlowWeights:
+def _fit(choices: Sequence[Choice], new_max: float) -> FlowWeights:
     stays = next(len(t) for c in choices for here, t, _ in c.terms if here)
     goes = next(len(t) for c in choices for here, t, _ in c.terms if not here)
     most = max(len(c.terms) for c in choices) + 1
@@ -202,6 +207,7 @@ def _fit(choices: Sequence[Choice]) -> FlowWeights:
         offset[row, len(choice.terms)] = 0.0  # a new topic
         right[row] = choice.right
     w = _descend(x, offset, right)
+    w[stays - 2] = min(w[stays - 2], new_max)
     return FlowWeights(tuple(map(float, w[:stays])), tuple(map(float, w[stays:])))
 
 

@@ -126,6 +126,8 @@ class TopicPages:
             return None
         active = state.current(previous).id
         there = {**state.topics, topic.id: earlier}
+        if there[active].last_seq >= question.seq:
+            return None  # others have assigned entries meanwhile: this page is in conflict
         step = topics.assign(
             TopicState(there, active),
             question,
