@@ -73,7 +73,9 @@ ECHO_SECTIONS_MAX: Final = 8
 ECHO_ENTRIES_MAX: Final = 2_000
 """Entries that one such section may quote."""
 RECALL_CALL_REACH: Final = 32
-"""Entries before the result of a recall tool that are searched for its call."""
+"""Entries before and after a recalled tool call or result that are searched for the others."""
+RECALL_UNITS_MAX: Final = 100
+"""Recalled tool calls and results for which that is done, the best ones."""
 
 # Queries.
 PAGE_MAX: Final = 1_000
