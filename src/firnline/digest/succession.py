@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import Statement
 from firnline.language import numbers
 from firnline.language.lexicon import TOOLS
 from firnline.language.names import fold_name
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import Statement
 from firnline.log.regex import regex
 
 _IMPLIED: Final = frozenset(

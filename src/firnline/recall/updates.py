@@ -1,6 +1,6 @@
 """What is outdated among the found entries: "I live in Berlin" after "I moved to Lisbon".
 
-The best hits are read for statements (`firnline.digest.slots`). If one states something that can
+The best hits are read for statements (`firnline.language.statements.reader`). If one states something that can
 change, or the question asks for such a thing ("What is my diet?"), one more search looks for newer
 statements of it. An outdated hit is marked, and if the question asks for what holds now, the
 current statement comes before it.
@@ -17,13 +17,14 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from firnline.context import marks
-from firnline.digest import slots, succession
+from firnline.digest import succession
 from firnline.digest.rules import CODE
-from firnline.digest.slot_patterns import MANY, STATUS
-from firnline.digest.slot_words import ASKED, OWN_WORDS, VOCABULARY
-from firnline.digest.slots import statements
 from firnline.digest.succession import SpokenStatement
 from firnline.language.names import fold_name
+from firnline.language.statements import reader
+from firnline.language.statements.patterns import MANY, STATUS
+from firnline.language.statements.reader import statements
+from firnline.language.statements.words import ASKED, OWN_WORDS, VOCABULARY
 from firnline.language.stems import stem
 from firnline.language.terms import index_terms
 from firnline.log.entry import Entry, Hit, Key, Scope, live
@@ -150,14 +151,14 @@ def _read(entries: Iterable[Entry]) -> Iterator[SpokenStatement]:
         message = entry.message
         if message.role not in ("user", "assistant"):
             continue
-        said = marks.said(message)[: _CODE_SHARE * slots.CHARS_MAX]
-        text = CODE.sub("\n", said)[: min(room, slots.CHARS_MAX)]
+        said = marks.said(message)[: _CODE_SHARE * reader.CHARS_MAX]
+        text = CODE.sub("\n", said)[: min(room, reader.CHARS_MAX)]
         room -= len(text)
         if message.role == "user":
             for one in statements(text):
                 yield SpokenStatement(entry.seq, fold_name(message.name or ""), one)
         else:
-            for one in statements(slots.as_own(text)):
+            for one in statements(reader.as_own(text)):
                 yield SpokenStatement(entry.seq, alone, one, echo=one.slot != STATUS)
 
 

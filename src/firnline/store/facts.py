@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from firnline.digest.fact import SAID, DatedStatement, Revert
-from firnline.digest.slot_patterns import Statement
 from firnline.errors import StoreCorrupt, StoreUnavailable, UnknownConversation
+from firnline.language.statements.patterns import Statement
 from firnline.log import limits
 from firnline.log.entry import Card, Key, genesis
 from firnline.log.message import encode_json

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest import speaker
-from firnline.digest.decision_patterns import HINTS
+from firnline.language.statements import patterns as slots
+from firnline.language.statements import speaker
+from firnline.language.statements.decision_patterns import HINTS
 from firnline.log.regex import regex
 
 _VALUE: Final = r"(?P<value>[^.;!?\n—–。！？；]{2,90}?)"

@@ -1,4 +1,4 @@
-"""How people state facts in French; see `firnline.digest.slot_patterns`."""
+"""How people state facts in French; see `firnline.language.statements.patterns`."""
 
 # ruff: noqa: RUF001, E501 - patterns stay on one line
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import slot_rules
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import slot_rules
 
 _KIN: Final = (
     r"(?:mère|père|maman|papa|parents|mari|époux|femme|épouse|compagn(?:on|e)|conjointe?|copain|copine|fiancée?|fils|fille|enfants?|bébé|frère|sœur|soeur|grand-(?:mère|père)|mamie|papi"

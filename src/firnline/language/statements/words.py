@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from firnline.digest.slot_patterns import (
+from firnline.language.statements.patterns import (
     AMOUNT,
     BIRTHDAY,
     CHANGE,

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
 from firnline.errors import InputError
 from firnline.language.date_words import NUMBERS, WEEKDAYS, fold
 from firnline.language.dates import Interval, interval
 from firnline.language.lexicon import MONTHS
+from firnline.language.statements import patterns as slots
 from firnline.log.message import microseconds
 from firnline.log.regex import regex
 

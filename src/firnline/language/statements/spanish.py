@@ -1,4 +1,4 @@
-"""How people state facts in Spanish; see `firnline.digest.slot_patterns`."""
+"""How people state facts in Spanish; see `firnline.language.statements.patterns`."""
 
 # ruff: noqa: RUF001, E501 - other scripts are meant, and patterns stay on one line
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import slot_rules
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import slot_rules
 
 _KIN: Final = (
     r"(?:madre|padre|mamá|papá|padres|marido|esposo|esposa|mujer|pareja|novi[oa]|prometid[oa]|hij[oa]s?|bebé|herman[oa]s?|abuel[oa]s?|tí[oa]|prim[oa]|sobrin[oa]"

@@ -1,4 +1,4 @@
-"""How people state in English what things are; see `firnline.digest.slot_patterns`."""
+"""How people state in English what things are; see `firnline.language.statements.patterns`."""
 
 # ruff: noqa: RUF001, E501 - other scripts are meant, and patterns stay on one line
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import slot_rules
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import slot_rules
 
 _NAMED: Final = (
     r"project|app|product|company|startup|band|team|blog|book|novel|library|channel|podcast|repo|repository|shop"

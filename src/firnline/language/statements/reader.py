@@ -2,7 +2,7 @@
 
 A statement has a subject, a slot and a value. Questions, suppositions, quotes and denials state
 nothing, and what is said of another person is that person's. In doubt a sentence states nothing.
-Pure; `slot_patterns` has the slots, `slots_people` and the like the rules, `voice` says whose words
+Pure; `patterns` has the slots, `english_people` and the like the rules, `voice` says whose words
 a sentence is, and `values` what of them is meant.
 """
 
@@ -15,22 +15,25 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest import speaker, values, voice
-from firnline.digest.decisions import decided
-from firnline.digest.preferences import stated_preferences
-from firnline.digest.slot_patterns import SlotRule, Statement
-from firnline.digest.slots_chinese import CHINESE
-from firnline.digest.slots_french import FRENCH
-from firnline.digest.slots_german import GERMAN
-from firnline.digest.slots_people import ANCESTRY, KIN, PEOPLE
-from firnline.digest.slots_russian import NOMINATIVE, RUSSIAN
-from firnline.digest.slots_spanish import SPANISH
-from firnline.digest.slots_things import THINGS
-from firnline.digest.validity import ANY_DAY, is_over, valid_times
 from firnline.language import prose
 from firnline.language.lexicon import NOT_A_PLACE
 from firnline.language.names import fold_name
+from firnline.language.statements import patterns as slots
+from firnline.language.statements import speaker, values, voice
+from firnline.language.statements.attitudes import stated_preferences
+from firnline.language.statements.chinese import CHINESE
+from firnline.language.statements.decisions import decided
+from firnline.language.statements.english import ANCESTRY, KIN
+from firnline.language.statements.english_life import LIFE
+from firnline.language.statements.english_people import PEOPLE
+from firnline.language.statements.english_tastes import TASTES
+from firnline.language.statements.english_things import THINGS
+from firnline.language.statements.french import FRENCH
+from firnline.language.statements.german import GERMAN
+from firnline.language.statements.patterns import SlotRule, Statement
+from firnline.language.statements.russian import NOMINATIVE, RUSSIAN
+from firnline.language.statements.spanish import SPANISH
+from firnline.language.statements.validity import ANY_DAY, is_over, valid_times
 from firnline.log.regex import regex
 
 RULES: Final = 3
@@ -41,7 +44,7 @@ _CACHED_CHARS: Final = 4_000
 _SENTENCE_MAX: Final = 400
 _BEFORE: Final = 120
 
-_RULES: Final = (*PEOPLE, *THINGS, *GERMAN, *SPANISH, *FRENCH, *RUSSIAN, *CHINESE)
+_RULES: Final = (*PEOPLE, *LIFE, *TASTES, *THINGS, *GERMAN, *SPANISH, *FRENCH, *RUSSIAN, *CHINESE)
 _PLACES: Final[dict[str, list[int]]] = {}
 """The places of the rules with this cue."""
 for _place, _rule in enumerate(_RULES):
@@ -150,17 +153,12 @@ _WIFE: Final = frozenset(
 
 def statements(text: str) -> tuple[Statement, ...]:
     """What the text states, in order."""
-    return _cached(text) if len(text) <= _CACHED_CHARS else _statements(text[:CHARS_MAX])
-
-
-@lru_cache(maxsize=4_096)
-def _cached(text: str) -> tuple[Statement, ...]:
-    return _statements(text)
+    return _remembered(text) if len(text) <= _CACHED_CHARS else _statements(text[:CHARS_MAX])
 
 
 def clear_cache() -> None:
     """Forget the texts that were read."""
-    _cached.cache_clear()
+    _remembered.cache_clear()
 
 
 def _statements(text: str) -> tuple[Statement, ...]:
@@ -176,6 +174,9 @@ def _statements(text: str) -> tuple[Statement, ...]:
             moved = one._replace(subject=subject, start=one.start + start, end=one.end + start)
             found.setdefault(moved[:4], moved)
     return tuple(sorted(found.values(), key=lambda one: one.start))
+
+
+_remembered: Final = lru_cache(maxsize=4_096)(_statements)
 
 
 def as_own(text: str) -> str:

@@ -7,8 +7,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import SlotRule
 from firnline.language.lexicon import (
     COMMON,
     CONNECTING,
@@ -19,6 +17,8 @@ from firnline.language.lexicon import (
     WEEKDAYS,
 )
 from firnline.language.names import fold_name
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import SlotRule
 from firnline.log.regex import regex
 
 ALL_TOOLS: Final = frozenset[str]().union(*TOOLS.values())
@@ -194,7 +194,6 @@ _UNREAL: Final = frozenset(
         "free",
         "nothing",
         "everyone",
-        "nobody",
         "myself",
         "lunch",
         "noon",

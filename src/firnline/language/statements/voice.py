@@ -12,10 +12,10 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from firnline.digest import speaker
 from firnline.language import prose
 from firnline.language.lexicon import ABBREVIATIONS
 from firnline.language.names import is_everyday_word
+from firnline.language.statements import speaker
 from firnline.log.regex import regex
 
 _TEXTS: Final = (

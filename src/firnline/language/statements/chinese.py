@@ -1,4 +1,4 @@
-"""How people state facts in Chinese; see `firnline.digest.slot_patterns`."""
+"""How people state facts in Chinese; see `firnline.language.statements.patterns`."""
 
 # ruff: noqa: RUF001, E501 - another script is meant, and patterns stay on one line
 
@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import slot_rules
 from firnline.language.prose import CJK
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import slot_rules
 
 _KIN: Final = (
     "(?:妈妈|爸爸|母亲|父亲|父母|爸妈|老公|丈夫|先生|老婆|妻子|太太|爱人|老伴|男朋友|女朋友|男友|女友|未婚夫|未婚妻|大儿子|小儿子|儿子|大女儿|小女儿|女儿|孩子|宝宝|哥哥|弟弟|姐姐|妹妹|奶奶|爷爷|外婆|外公|姥姥|姥爷"
