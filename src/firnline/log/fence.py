@@ -20,7 +20,7 @@ from firnline.log.regex import regex
 from firnline.log.text import normalize
 
 _MARKER: Final = regex(
-    r"\[(?:/?recalled\]|/recalled|/(?:summary|importantdata|document)\]|messages?\d|importantdata"
+    r"\[(?:/?recalled\]|/recalled|/(?:summary|importantdata|document|task)\]|messages?\d|importantdata"
     r"|summary(?:\d|given)|document\d|taskathand|alsosaid|\.\.\.about\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day\d{4}"
     r"|/?profile\]|whattheuserhasstated|/?otherconversations\]|fromotherconversations|conversation[a-z0-9/:.]"
     r"|\d+\](?:\[outdated|(?:user|assistant|system|developer|tool)[\[:])|outdated:)"
