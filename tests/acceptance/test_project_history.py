@@ -386,6 +386,17 @@ async def test_older_messages_of_all_conversations_are_quoted_for_a_question(url
         assert shown(context)[-1] == question
         assert context.tokens == count_tokens(context.to_openai()) <= 2_000
         assert context["elsewhere"].tokens <= 500
+
+        async def find(question, *, reserved_tokens):
+            return ["A page."]
+
+        await memory.save_project(Project("alps", task="Mend the pump."))
+        ends = await memory.context("day3", BUDGET, question, retriever=find)
+        written = [s for s in ends.sections if s.name not in ("system", "pinned", "recent")]
+        assert {s.name for s in written} >= {"task", "digests", "elsewhere"}
+        for section in written:
+            for message in section.messages:
+                assert message.text.splitlines()[-1].startswith("[/"), section.name
         await prompts.record(memory, context, 0)
         assert "KX-7741" not in str((await prompts.read(memory, "day3", 0))["pieces"])
         alone = await memory.context("day3", BUDGET, question, project=False)

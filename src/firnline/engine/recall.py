@@ -123,7 +123,11 @@ class Recaller:
             found = await self._finder.find(
                 key.tenant, clean_text(question), scope, tokens=tokens, shown_from=shown_from
             )
-            return found if scope.conversation != key.conversation else await self._with_current(key, found)
+            return (
+                found
+                if scope.conversation != key.conversation
+                else await self._with_current(key, found)
+            )
         except StoreCorrupt as error:
             logger.warning("%s: nothing is recalled: %s", key.conversation, outline(error))
             return Hits(degraded=[f"nothing is recalled: {outline(error)}"])
