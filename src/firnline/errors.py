@@ -6,6 +6,7 @@ The tree, with the HTTP status of each error and whether a retry can help::
     ├── InputError              400  no      an argument or a body is invalid
     │   ├── MessageTooLarge     413  no
     │   ├── UnknownConversation 404  no
+    │   ├── UnknownPerson       404  no
     │   ├── NotFound            404  no      from the server: nothing is there
     │   ├── BodyTooLarge        413  no
     │   ├── WrongType           415  no      the body must be JSON
@@ -77,6 +78,12 @@ class MessageTooLarge(InputError):
 
 class UnknownConversation(InputError):
     """The conversation does not exist."""
+
+    status = 404
+
+
+class UnknownPerson(InputError):
+    """Nothing is known of this person: no conversation is with them."""
 
     status = 404
 

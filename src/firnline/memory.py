@@ -10,7 +10,7 @@ verify   Store.records → chain.Audit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import asdict, replace
 from datetime import date, datetime
@@ -26,7 +26,7 @@ from firnline.context.plan import Strategy
 from firnline.context.tools import Toolbox, as_schemas, joined
 from firnline.context.view import in_force, is_still, span_of
 from firnline.digest import APPLICATION, items
-from firnline.digest.facts import Fact
+from firnline.digest.fact import Fact
 from firnline.engine import stats
 from firnline.engine.context_builder import BuildRequest
 from firnline.engine.digest_history import (
@@ -82,7 +82,7 @@ from firnline.log.threads import run_by_size, text_size
 from firnline.log.wire import MessageLike, load_openai
 from firnline.models.model_like import ModelLike
 from firnline.protocols import Clock, Event, Finding, Pending, Progress, Retriever, Store
-from firnline.recall.project import ProjectHistory
+from firnline.recall.project import ProjectHistory, ProjectSize
 from firnline.recall.result import ResultTokens
 from firnline.recall.tools import recall_tools
 from firnline.store import open_store
@@ -248,10 +248,11 @@ class Memory:
     ) -> Head:
         """Set the project, the person or the metadata of a conversation.
 
+        An empty `person`: it is with no person any more, and what it stated is no fact of theirs.
         `known` is the head as you read it: `ConflictError` if it has changed since, or is erased.
         """
         for name, value in (("project", project), ("person", person)):
-            if value is not None:
+            if value is not None and (name, value) != ("person", ""):
                 clean_name(value, name)
         key, clean = self._key(conversation), partial(clean_metadata, metadata)
         cleaned = None if metadata is None else await run_by_size(text_size(metadata), clean)
@@ -260,8 +261,8 @@ class Memory:
             await self._engine.people.leave(key, person)
         async with recorded(self._store, key, "describe", **about):
             head = await self._store.describe(key, **about, known=known)
-        if person is not None:
-            await self._engine.people.read(key, person)
+        if person:
+            await self._engine.people.reader.read(key, person)
         return head
 
     async def branch(self, conversation: str, seq: int, name: str) -> Head:
@@ -301,7 +302,7 @@ class Memory:
         if not await is_still(self._store, key, found[0]):  # also if its name is in use again
             with suppress(InputError, UnknownConversation):
                 await self._store.pin(key, seq, pinned=False)
-            raise UnknownConversation(f"{conversation!r} was erased meanwhile")
+            raise UnknownConversation(f"{conversation!r} was erased in the meantime")
 
     async def unpin(self, conversation: str, seq: int) -> None:
         """Unpin an entry."""
@@ -364,21 +365,19 @@ class Memory:
         )
         key = self._key(conversation)
         request = await self._with_person(key, request, person)
-        if not fold:
-            return self._engine.with_estimate(await self._build(key, request, project=project))
-        with self._engine.events.timed("context", conversation) as timer:
-            built = timer.done(of_context, await self._build(key, request, project=project))
-        return self._engine.with_estimate(built)
-
-    async def _build(self, key: Key, request: BuildRequest, *, project: bool) -> Context:
-        """The context; where the conversation alone hardly fits, nothing is said of its person."""
         build = partial(self._engine.contexts.build, key, project=project)
-        try:
-            return await build(request)
-        except BudgetError:
-            if request.person is None:
-                raise
-            return await build(replace(request, person=None))
+        timed = self._engine.events.timed("context", conversation) if fold else nullcontext()
+        with timed as timer:
+            try:
+                built = await build(request)
+            except BudgetError:
+                if request.person is None:
+                    raise
+                # Where the conversation alone hardly fits, nothing is said of its person.
+                built = await build(replace(request, person=None))
+            if timer is not None:
+                timer.done(of_context, built)
+        return self._engine.with_estimate(built)
 
     async def _with_person(
         self, key: Key, request: BuildRequest, person: str | None
@@ -387,7 +386,7 @@ class Memory:
         head = await self._store.head(key)
         known = head.person if head is not None else None
         if person is not None and known not in (None, clean_name(person, "person")):
-            raise ConflictError(f"{key.conversation} is with the person {known!r}, not {person!r}")
+            raise ConflictError(f"{key.conversation} is with another person")
         if known is None and person is None:
             return request
         people, name = self._engine.people, known or person or ""
@@ -627,24 +626,35 @@ class Memory:
             self._engine.events.timed("fold", conversation).done(of_fold, version)
         return made
 
-    async def work(self, *, once: bool = False, all_tenants: bool = False) -> int:
+    async def work(
+        self,
+        *,
+        once: bool = False,
+        all_tenants: bool = False,
+        tenants: Collection[str] | None = None,
+        poll_seconds: float = 1.0,
+    ) -> int:
         """Create pending digests until canceled, or `once`.
 
-        `all_tenants`: for every tenant of the store. Their messages then reach this memory's
-        model, if it has one.
+        For its own tenant, for `tenants`, whose collection you may change meanwhile, or for
+        `all_tenants` of the store. Their messages then reach this memory's model, if it has one.
+        It looks for work every `poll_seconds`, about, and when the store sends a notification.
         """
-        self._engine.worker.tenant = None if all_tenants else self._tenant
+        worker = self._engine.worker
+        own = frozenset({self._tenant}) if tenants is None else tenants
+        worker.tenants = None if all_tenants else own
         if once:
-            return await self._engine.worker.once()
-        await self._engine.worker.run()
+            return await worker.once()
+        worker.poll_seconds = poll_seconds
+        await worker.run()
         return 0
 
     async def due(
         self, *, until: datetime | None = None, limit: int = 100, all_tenants: bool = False
     ) -> list[Key]:
         """The conversations whose digests are due by `until` (now), the longest due first."""
-        tenant = None if all_tenants else self._tenant
-        return await self._store.due(until or self._clock(), limit, tenant)
+        tenants = None if all_tenants else (self._tenant,)
+        return await self._store.due(until or self._clock(), limit, tenants)
 
     async def pending(self, *, all_tenants: bool = False) -> Pending:
         """What is pending now: digests that are due, in progress or stuck, and drafts."""
@@ -738,25 +748,39 @@ class Memory:
         """The projects by name."""
         return await self._store.projects(self._tenant)
 
-    async def project_newest(self, project: str, *, limit: int = 100) -> list[ProjectEntry]:
-        """The newest entries of all conversations of a project, as one history in time order.
+    async def project_newest(
+        self, project: str, *, limit: int = 100, person: str | None = None
+    ) -> list[ProjectEntry]:
+        """The newest entries of a project's conversations, as one history in time order.
 
-        Entries that branches share are in it once.
+        Entries that branches share are in it once. `person`: only conversations with this person.
         """
         limits.check_number("limit", limit, 1, limits.PAGE_MAX)
-        return await self._history(project).newest(limit)
+        return await self._history(project, person).newest(limit)
 
     async def project_dated(
-        self, project: str, since: datetime, until: datetime, *, limit: int = 100
+        self,
+        project: str,
+        since: datetime,
+        until: datetime,
+        *,
+        limit: int = 100,
+        person: str | None = None,
     ) -> list[ProjectEntry]:
         """The first entries of a project that are dated in [since, until), in time order."""
         for name, at in (("since", since), ("until", until)):
             check_time(name, at)
         limits.check_number("limit", limit, 1, limits.PAGE_MAX)
-        return await self._history(project).dated(since, until, limit)
+        return await self._history(project, person).dated(since, until, limit)
 
-    def _history(self, project: str) -> ProjectHistory:
-        return ProjectHistory(self._store, self._tenant, clean_name(project, "project"))
+    async def project_size(self, project: str) -> ProjectSize:
+        """How much is in all conversations of a project; what branches share counts once."""
+        return await self._history(project, None).size()
+
+    def _history(self, project: str, person: str | None) -> ProjectHistory:
+        whose = None if person is None else clean_name(person, "person")
+        name = clean_name(project, "project")
+        return ProjectHistory(self._store, self._tenant, name, person=whose)
 
     # -- people -------------------------------------------------------------------------------
 
@@ -1032,23 +1056,11 @@ class Memory:
     async def erase_person(self, person: str) -> ErasedPerson:
         """Erase a person: their conversations, the branches of these, facts, profile and prompts.
 
-        One certificate for all. An interrupted call can be repeated.
+        A branch that is with another person loses the copies of their messages only. One
+        certificate for all; `UnknownPerson` if there is nothing of them. An interrupted call can be
+        repeated.
         """
-        people, done = self._engine.people, list[Erased]()
-        facts = await people.drop(clean_name(person, "person"))
-        while page := await self.conversations(person=person):
-            for head in page:
-                with suppress(UnknownConversation):  # another process erased it
-                    done.append(await self.erase(head.conversation, branches=True))
-        await people.drop(person)
-        survives = sorted({name for one in done for name in one.survives}, key=str.encode)
-        return ErasedPerson(
-            person=person,
-            conversations=tuple(done),
-            facts=facts,
-            erased_at=self._clock(),
-            survives=tuple(survives),
-        )
+        return await self._engine.erase_person(clean_name(person, "person"))
 
     async def erase_messages(
         self,

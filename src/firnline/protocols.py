@@ -389,6 +389,8 @@ class Store(Protocol):
     ) -> Head:
         """Set the values that are not None; creates the conversation if it does not exist.
 
+        An empty `person` means none.
+
         `created_at` is for a conversation that was created elsewhere: import and migration. Without
         entries, it is also when the conversation was updated.
         `known` is the head that the caller has read. If the conversation was described again,
@@ -562,8 +564,10 @@ class Store(Protocol):
         nothing if the conversation does not exist.
         """
 
-    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
-        """Return conversations with digests that are due, or marked too late by a wrong clock."""
+    async def due(
+        self, now: datetime, limit: int = 100, tenants: Collection[str] | None = None
+    ) -> list[Key]:
+        """Return conversations (of all tenants) with digests that are due, or marked too late."""
         ...
 
     async def pending(
@@ -579,6 +583,17 @@ class Store(Protocol):
     async def clear_pending(self, key: Key, last_seq: int) -> bool:
         """Clear the pending mark; returns False if there are entries after `last_seq`."""
         ...
+
+    async def unread(self, tenant: str, person: str | None = None, limit: int = 100) -> list[Head]:
+        """Return conversations of a person that `mark_read` does not know to be read, by name.
+
+        Of any person if it is None. An append, or a description with a person, makes a conversation
+        with entries unread, in the same transaction.
+        """
+        ...
+
+    async def mark_read(self, tenant: str, read: Mapping[str, int]) -> None:
+        """Conversations are read, unless they have more entries than is said here by now."""
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """Write digests unchanged into a conversation without digests: import and migration."""

@@ -193,6 +193,42 @@ async def test_every_system_message_is_digested_or_shown(url):
         assert first.receipt["kinds"]["decisions"]["total"] >= 1
 
 
+TALK = [
+    "Ferry to Oslo leaves at 7.",
+    *(f"Deck {n} has a café, a shop, and a view of the harbor and the town." for n in range(7)),
+]
+
+
+@pytest.mark.parametrize("strategy", ALL, ids=lambda strategy: strategy.name)
+@pytest.mark.parametrize("background", [False, True])
+async def test_a_context_that_cannot_be_built_leaves_no_digest(url, strategy, background):
+    async with Memory.open(url, strategy=strategy, background=background, worker=False) as memory:
+        await memory.append("t", [Message.user(text) for text in TALK])
+        for budget in (10, 30, 60):
+            with pytest.raises(BudgetError):
+                await memory.context("t", budget)
+            head = await memory.head("t")
+            assert (await memory.digest("t"), await memory.digests("t")) == (0, [])
+            assert "budget" not in (head.strategy or {}), "no worker digests for this budget"
+
+
+async def test_digests_for_hardly_any_room_still_tell_something(url):
+    """Only messages that have no text are said to have none."""
+    images = [{"type": "image_url", "image_url": {"url": f"https://x.org/{n}.png"}} for n in "ab"]
+    image = {"role": "user", "content": images}
+    logs = (
+        ([Message.user(text) for text in TALK], 80, "Oslo"),
+        ([Message.user("👍")] * 40, 70, "👍"),
+        ([Message.user("...")] * 40, 70, "..."),
+        ([image] * 8, 3_000, "(6 messages without text)"),
+    )
+    async with Memory.open(url, strategy=strategies.layered(), background=False) as memory:
+        for messages, budget, expected in logs:
+            await memory.append(expected, messages)
+            await memory.context(expected, budget)
+            assert expected in (await memory.digests(expected))[0].text
+
+
 # -- explained, stable ----------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from random import Random
 
 import pytest
 
@@ -121,6 +122,41 @@ async def test_the_keep_window_is_as_large_as_it_can_be(memory):
     before = (await memory.read("c"))[kept[0].seq - 1]
     assert sum(entry.tokens for entry in kept) + before.tokens > 2_000
     assert not context.degraded
+
+
+@pytest.mark.requirement("A3")
+@pytest.mark.requirement("A6")
+@pytest.mark.parametrize("seed", range(100 if TORTURE else 8))
+async def test_every_threshold_is_kept_and_digested_at_only_when_it_is_passed(seed):
+    """After a digest the prompt is below it, with room for more than two rounds."""
+    random = Random(seed)
+    threshold = int(200 * 500 ** (seed / 7 if seed < 8 else random.random()))
+    chat = strategies.progressive(threshold_tokens=threshold)
+    most = max(threshold // 40, 8)  # tokens of a message
+    made, since, before, first = 0, 0, 0, 0
+    async with Memory.open("memory:", strategy=chat, background=False) as memory:
+        for number in range(100):
+            words = [f"word{number} " * random.randint(0, (most - 5) // 3) for _ in range(2)]
+            asked = Message.user(f"Why {words[0]}?")
+            stored = await memory.append("c", [asked, Message.assistant(f"So {words[1]}")])
+            total = before + sum(entry.tokens for entry in stored)
+            context = await memory.context("c", 200_000, system="Be brief.")
+            before = context.tokens
+            assert before <= threshold
+            since += 1
+            digests = await memory.digests("c")
+            if len(digests) > made:
+                assert len(digests) == made + 1
+                assert total > threshold
+                assert since > 2
+                made, since, first = made + 1, 0, digests[-1].last_seq + 1
+            opened = list(range(first, stored.seq + 1))
+            shown = [entry.seq for entry in context["recent"].entries]
+            assert shown[-len(opened) :] == opened
+            assert not context.degraded
+            if made == (6 if TORTURE else 3):
+                break
+        assert made > 1
 
 
 @pytest.mark.requirement("A7")

@@ -3,6 +3,7 @@
 import pytest
 
 from firnline import Budget, Memory, Message, Project, count_tokens, strategies
+from firnline.errors import InputError
 from support.seed_chats import play
 
 BUDGET = Budget(128_000, 4_000)
@@ -90,6 +91,28 @@ async def test_the_lean_context_is_capped_by_tokens(url):
         context = await memory.context("p", BUDGET)
         assert len(context.seqs) == 6
         assert count_tokens(context.to_openai()) <= 20_100
+
+
+@pytest.mark.requirement("B2")
+async def test_a_lean_context_is_lean_whatever_was_digested_before(url):
+    async with Memory.open(url, strategy=small(), background=False) as memory:
+        await play(memory, "p", 40)
+        await memory.context("p", 1_500)
+        (digest,) = await memory.in_force("p")
+        assert digest.last_seq > 68
+        await memory.set_strategy("p", strategies.project(lean=True))
+        context = await memory.context("p", BUDGET)
+        assert context.seqs == tuple(range(68, 80))
+        assert context["digests"].pieces
+
+
+@pytest.mark.requirement("B1")
+@pytest.mark.parametrize("threshold", [10_000, 55_000, 1_000])
+def test_what_is_kept_fits_the_threshold_unless_it_is_stated(threshold):
+    parameters = strategies.project(threshold_tokens=threshold).parameters
+    assert parameters["keep_tokens"] == threshold * 4 // 5
+    with pytest.raises(InputError, match=r"keep_tokens: 60000; must be between 1 and"):
+        strategies.project(threshold_tokens=threshold, keep_tokens=60_000)
 
 
 @pytest.mark.requirement("B9")

@@ -7,8 +7,10 @@ from random import Random
 import pytest
 
 from firnline import Budget, Memory, Message, count_tokens, strategies
+from support.damage import damage_rows
 
 THOROUGH = "FIRNLINE_TORTURE" in os.environ
+MINUTE = timedelta(minutes=1)
 START = datetime(2026, 5, 4, 8, tzinfo=UTC)
 MODELS = (None, "gpt-4o", "gpt-4")
 WORDS = ("alpha", "river", "stone", "lantern", "orchard", "pepper", "granite", "saddle", "violin")
@@ -111,3 +113,65 @@ async def test_a_context_shows_the_newest_of_the_project_whatever_was_asked_befo
             )
             for budget in (large, small, large):
                 await project.ask(name, budget, **options)
+
+
+@pytest.mark.requirement("B1")
+async def test_the_first_message_shown_changes_only_when_the_room_is_full(tmp_path):
+    """In each of several processes, so that a provider can cache the prompts."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    strategy = strategies.project(threshold_tokens=4_000, summary_tokens=200)
+    firsts = [[], []]
+    async with (
+        Memory.open(url, strategy=strategy, background=False) as one,
+        Memory.open(url, strategy=strategy, background=False) as other,
+    ):
+        for number in range(150):
+            name = f"c{number % 3}"
+            text = f"m{number} " + "word " * 60
+            await one.append(name, Message.user(text, created_at=START + number * MINUTE))
+            await one.describe(name, project="P")
+            context = await (one, other)[number % 2].context(name, Budget(128_000))
+            firsts[number % 2].append(_numbers(context["recent"].messages)[0])
+    for shown in firsts:
+        assert shown == sorted(shown)
+        changes = len(set(shown))
+        assert 5 < changes < 150 * 66 / (4_000 * 0.08)
+
+
+@pytest.mark.requirement("B1")
+async def test_a_message_longer_than_the_room_is_shortened_not_what_comes_before_it():
+    strategy = strategies.project(threshold_tokens=3_000, summary_tokens=200)
+    async with Memory.open("memory:", strategy=strategy, background=False) as memory:
+        for number in range(12):
+            name = f"c{number % 3}"
+            words = "word " * (9_000 if number == 9 else 100)
+            make = Message.assistant if number == 9 else Message.user
+            await memory.append(
+                name, make(f"m{number} {words}", created_at=START + number * MINUTE)
+            )
+            await memory.describe(name, project="P")
+        for name in ("c0", "c1", "c2"):  # m9 is of c0
+            context = await memory.context(name, Budget(128_000))
+            assert {8, 9, 10, 11} <= set(_numbers(context["recent"].messages))
+            assert context.tokens <= 3_000
+            assert "the middle of message 3" in context.left_out[0].what
+
+
+@pytest.mark.requirement("B1")
+@pytest.mark.requirement("A8")
+async def test_a_damaged_digest_of_a_project_is_made_again(tmp_path):
+    strategy = strategies.project(threshold_tokens=2_000, summary_tokens=200)
+    url = f"sqlite:///{tmp_path}/store.db"
+    async with Memory.open(url, strategy=strategy, background=False) as memory:
+        for number in range(60):
+            message = Message.user(f"m{number} {'word ' * 60}", created_at=START + number * MINUTE)
+            await memory.append(f"c{number % 3}", message)
+            await memory.describe(f"c{number % 3}", project="P")
+        before = await memory.context("c0", Budget(128_000))
+        broken = "UPDATE digest SET status = 'complated' WHERE status = 'completed'"
+        damage_rows(tmp_path / "store.db", broken)
+        after = await memory.context("c0", Budget(128_000))
+        assert _numbers(after["recent"].messages) == _numbers(before["recent"].messages)
+        assert len(after.degraded) == 3
+        again = await memory.context("c0", Budget(128_000))
+        assert not again.degraded

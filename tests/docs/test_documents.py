@@ -104,6 +104,13 @@ def test_every_command_and_option_is_in_the_document():
     assert there - told == set()
 
 
+def test_the_readme_names_every_command():
+    kind = argparse._SubParsersAction
+    commands = next(action.choices for action in _parser()._actions if isinstance(action, kind))
+    page = (ROOT / "README.md").read_text()
+    assert [name for name in commands if not re.search(rf"`{name}`|firnline {name}\b", page)] == []
+
+
 def test_make_demo_prints_every_step():
     done = subprocess.run(
         [sys.executable, "-m", "firnline.cli.demo"], capture_output=True, text=True, check=True

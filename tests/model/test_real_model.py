@@ -8,7 +8,7 @@ import pytest
 from firnline import Memory, Message
 from firnline.digest import prompts
 from firnline.models import Timeouts, open_model
-from firnline.models.structured import schema_problem
+from firnline.models.json_answer import schema_problem
 from firnline.protocols import Brief
 
 CHAT = [

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from firnline.server.jobs import RUNNING_MAX
+from firnline.log import limits
+from firnline.server.limits import JOBS_RUNNING_MAX
 from support.live_server import free_port, running
 from support.rest_client import Api, parse_events
 
@@ -104,7 +105,7 @@ def test_a_body_that_is_too_slow_ends_the_import_and_frees_its_slot(hasty):
     """Endless uploads, a piece at a time: as many as a tenant may have; then another one."""
     with Api(hasty.url) as api, ExitStack() as slow:
         before = {job["id"] for job in api.get("/jobs")["data"]}
-        for _ in range(RUNNING_MAX):
+        for _ in range(JOBS_RUNNING_MAX):
             client = slow.enter_context(connect(hasty))
             client.sendall(IMPORT)
             drip(client)
@@ -112,7 +113,7 @@ def test_a_body_that_is_too_slow_ends_the_import_and_frees_its_slot(hasty):
         for job in jobs:
             events = parse_events(api.ask("GET", f"/jobs/{job['id']}/events").text)
             assert events[-1][1]["error"]["detail"] == "the upload was interrupted"
-        assert len(jobs) == RUNNING_MAX
+        assert len(jobs) == JOBS_RUNNING_MAX
         assert api.ask("POST", "/import", content=b"x", headers=LINES).status_code == 202
 
 
@@ -202,6 +203,31 @@ def test_what_is_not_http_is_answered_with_400(hasty):
         with connect(hasty) as client:
             client.sendall(sent)
             assert status(answer(client)) == 400
+
+
+REJECTED = [
+    (post("/api/v1/conversations/c/messages", TYPE, "content-length: 9000000"), 413),
+    (post("/api/v1/import", "content-type: text/plain", "content-length: 9000000"), 415),
+    (post("/api/v1/nothing", TYPE, "content-length: 8000000"), 404),
+]
+
+
+@pytest.mark.parametrize(("head", "expected"), REJECTED)
+def test_a_client_that_sends_all_before_it_reads_gets_the_rejection(hasty, head, expected):
+    """Closing with unread data would reset the connection; Python's urllib sends like this."""
+    size = int(head.rpartition(b": ")[2])
+    with connect(hasty) as client:
+        client.sendall(head.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+        for _ in range(size // 100_000):
+            client.sendall(b"x" * 100_000)
+        assert status(answer(client)) == expected
+
+
+def test_the_rest_of_a_rejected_body_is_not_awaited_for_long(hasty, monkeypatch):
+    monkeypatch.setattr(limits, "DRAIN_SECONDS", 0.2)
+    with connect(hasty) as client:
+        client.sendall(REJECTED[0][0].replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+        assert status(answer(client)) == 413
 
 
 # -- too many ---------------------------------------------------------------------------------

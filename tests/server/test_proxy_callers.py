@@ -18,7 +18,7 @@ import pytest
 
 from firnline import Message
 from firnline.server.auth import Caller
-from firnline.server.proxy.request import find_sender
+from firnline.server.proxy.request import find_conversation_name, find_sender
 from firnline.testing import ModelServer, call_tool
 from support.live_server import running
 from support.rest_client import key_for
@@ -285,3 +285,33 @@ def test_behind_a_trusted_proxy_callers_are_told_apart_by_their_own_address():
         history = (("user", "hi"), ("assistant", content), ("user", "more"))
         assert ask("203.0.113.2", *history)[1] != first
         assert ask("203.0.113.1", *history)[1] == first
+
+
+def _claude_code(session, **ids):
+    user = json.dumps({"device_id": "d" * 64, **ids, "session_id": session})
+    return {"metadata": {"user_id": user}}
+
+
+@pytest.mark.promise("one-person")
+def test_two_sessions_of_claude_code_are_one_person_and_two_conversations():
+    ann = Caller("ann", "default", frozenset())
+    sent = [_claude_code(session, account_uuid="acc-1") for session in ("s-1234567", "s-7654321")]
+    assert {find_sender(ann, {}, body, "::1").person for body in sent} == {"acc-1"}
+    names = [find_conversation_name(None, {}, body).conversation for body in sent]
+    assert names == ["s-1234567", "s-7654321"]
+    assert find_sender(ann, {}, _claude_code("s-1234567"), "::1").person == "d" * 64
+    for broken in ('{"session_id": 1}', "{", '{"a": ' + "[" * 3_000):
+        assert find_conversation_name(None, {}, {"metadata": {"user_id": broken}}) is None
+
+
+@pytest.mark.promise("one-person")
+def test_a_user_is_one_person_whatever_the_spaces_and_the_length():
+    ann = Caller("ann", "default", frozenset())
+
+    def person(user):
+        return find_sender(ann, {}, {"user": user}, "::1").person
+
+    assert person("ana ") == person("ana") == person("ana\n") == "ana"
+    assert person("a" * 300) == person("a" * 300) != person("a" * 301)
+    assert len(person("a" * 10_000)) <= 200
+    assert person("  ") is None

@@ -37,10 +37,9 @@ from firnline.server.proxy.translate import chat_messages
 from firnline.testing import ModelServer, call_tool
 from support.endpoint import Endpoint
 from support.live_server import Forked, free_port, running
+from support.response_site import MODEL, WAYS, Site, create
 from support.rest_client import key_for
 
-MODEL = "gpt-4o"  # counted exactly, so the budget can be kept to the last token
-WAYS = ("native", "chat", "anthropic")
 DOCS = Path(__file__).parents[2] / "docs" / "responses.md"
 CODEX = json.loads((Path(__file__).parents[1] / "support" / "codex_traffic.json").read_text())
 TOOLS = [
@@ -62,36 +61,6 @@ THOUGHT = {
 EVENT = TypeAdapter(kinds.ResponseStreamEvent)
 
 
-class Site:
-    """A server with the model behind it, in one of three ways."""
-
-    def __init__(self, stack, way, **settings):
-        self.way = way
-        self.model = stack.enter_context(ModelServer(model=MODEL, pause=0.02))
-        self.model.responses = way == "native"
-        name = "anthropic" if way == "anthropic" else "upstream"
-        self.server = stack.enter_context(running(**{name: self.model.url, **settings}))
-        self.http = stack.enter_context(httpx2.Client(timeout=60))
-        self.sdk = self.client()
-
-    def client(self, **more):
-        options = {"api_key": "sk-mine", "max_retries": 0, "http_client": self.http, **more}
-        return openai.OpenAI(base_url=f"{self.server.url}/v1", **options)
-
-    def log(self, conversation):
-        return [e.message for e in self.server.run(self.server.memory().read(conversation))]
-
-    def heads(self):
-        found = self.server.run(self.server.memory().conversations(limit=1_000))
-        return [head.conversation for head in found]
-
-    def seen(self):
-        """The roles of the last request to the model, whatever its shape."""
-        request = self.model.requests[-1]
-        items = request.get("input") or request["messages"]
-        return [item.get("role") or item["type"] for item in items]
-
-
 @pytest.fixture(params=WAYS)
 def site(request):
     with ExitStack() as stack:
@@ -108,14 +77,6 @@ def chat():
 def native():
     with ExitStack() as stack:
         yield Site(stack, "native")
-
-
-def create(sdk, given, *, stream=False, **more):
-    request = {"model": MODEL, "input": given, **more}
-    if not stream:
-        return sdk.responses.create(**request)
-    with sdk.responses.stream(**request) as events:
-        return events.get_final_response()
 
 
 # -- threads ----------------------------------------------------------------------------------
@@ -411,23 +372,6 @@ def test_a_conversation_is_created_filled_continued_and_erased(site):
         sdk.conversations.retrieve(made.id)
     with pytest.raises(openai.NotFoundError):
         create(sdk, "hi", conversation=made.id)
-
-
-def test_of_items_that_came_together_only_the_newest_are_parted(native):
-    made = native.sdk.conversations.create()
-    call = {"type": "function_call", "call_id": "c1", "name": "clock", "arguments": "{}"}
-    said = {"type": "message", "role": "assistant", "content": "Let me see."}
-    native.sdk.conversations.items.create(made.id, items=[said, call])
-    newest, first = native.sdk.conversations.items.list(made.id)
-    native.sdk.conversations.items.delete(newest.id, conversation_id=made.id)
-    (left,) = native.sdk.conversations.items.list(made.id)
-    assert left.content[0].text == "Let me see."
-    native.sdk.conversations.items.create(made.id, items=[call | {"call_id": "c2"}, said])
-    native.sdk.conversations.items.create(made.id, items=[{"role": "user", "content": "go on"}])
-    inner = native.sdk.conversations.items.list(made.id).data[1]
-    with pytest.raises(openai.ConflictError, match="together with 1 other"):
-        native.sdk.conversations.items.delete(inner.id, conversation_id=made.id)
-    assert first.type == "message"
 
 
 @pytest.mark.promise("tenants-apart")

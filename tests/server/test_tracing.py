@@ -16,7 +16,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from firnline import Memory, Message, open_model, strategies
 from firnline.errors import InputError, ModelError
 from firnline.protocols import Event
-from firnline.server import tracing
+from firnline.server import span_info
 from firnline.server.middleware import open_tracer
 from firnline.server.spans import Spans
 from firnline.testing import ModelServer
@@ -109,7 +109,7 @@ async def test_a_question_to_a_model_is_a_span_with_its_tokens(url, tracer, seen
     ],
 )
 def test_the_provider_is_derived_from_the_models_name(model, provider):
-    found = tracing.describe_event(Event("chat", "t", "c", {"model": model}))
+    found = span_info.describe_event(Event("chat", "t", "c", {"model": model}))
     assert found.attributes["gen_ai.provider.name"] == provider
 
 
@@ -121,7 +121,7 @@ def test_a_request_continues_the_clients_trace_and_contains_its_events(tracer, s
     with tracer.request(headers) as answered:
         tracer.observe(Event("recall", "t", "c", {"milliseconds": 1}))
         tracer.observe(Event("fallback", "t", "c", {"model": "large"}))
-        answered(tracing.describe_response("/x/{id}", "GET", 200, "r-1", "acme", ""))
+        answered(span_info.describe_response("/x/{id}", "GET", 200, "r-1", "acme", ""))
     request, inner = seen("GET /x/{id}"), seen("search_memory")
     assert request.kind == SpanKind.SERVER
     assert f"{request.context.trace_id:032x}" == TRACE
@@ -145,20 +145,20 @@ def test_a_request_continues_the_clients_trace_and_contains_its_events(tracer, s
 )
 def test_an_invalid_trace_is_ignored(tracer, seen, header):
     with tracer.request({"traceparent": header}) as answered:
-        answered(tracing.describe_response(None, "GET", 404, "r-1", None, ""))
+        answered(span_info.describe_response(None, "GET", 404, "r-1", None, ""))
     assert seen("GET").parent is None
 
 
 def test_an_answer_that_failed_is_an_error(tracer, seen):
     with pytest.raises(ValueError, match="x"), tracer.request({}) as answered:
-        answered(tracing.describe_response("/x", "GET", 500, "r-1", None, "ValueError"))
+        answered(span_info.describe_response("/x", "GET", 500, "r-1", None, "ValueError"))
         raise ValueError("x")
     span = seen("GET /x")
     assert span.status.status_code == StatusCode.ERROR
     assert span.attributes["error.type"] == "ValueError"
     assert span.events == ()
-    assert tracing.describe_response("/x", "GET", 503, "", None, "").error == "503"
-    assert tracing.describe_response("/x", "GET", 404, "", None, "").error == ""
+    assert span_info.describe_response("/x", "GET", 503, "", None, "").error == "503"
+    assert span_info.describe_response("/x", "GET", 404, "", None, "").error == ""
 
 
 def test_nothing_global_is_touched(tracer):
@@ -222,7 +222,7 @@ async def test_spans_arrive_at_a_real_collector(how, monkeypatch):
         async with Memory.open("memory:", observer=tracer.observe) as memory:
             with tracer.request({"traceparent": f"00-{TRACE}-{PARENT}-01"}) as answered:
                 await memory.append("c", Message.user("What the user said."))
-                answered(tracing.describe_response("/x", "POST", 201, "r-1", "default", ""))
+                answered(span_info.describe_response("/x", "POST", 201, "r-1", "default", ""))
         tracer.close()
     assert {path for path, _ in collector.requests} == {"/v1/traces"}
     found = {span.name: (span, resource) for span, resource in collector.spans()}

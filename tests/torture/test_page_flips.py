@@ -1,6 +1,7 @@
 """Random bits of a closed store are flipped: each one is named, whatever it hits."""
 
 from contextlib import closing
+from datetime import timedelta
 
 import apsw
 import pytest
@@ -8,9 +9,11 @@ from torture_kit import TORTURE, memory_at, said, soon
 
 from firnline.errors import FirnlineError, StoreCorrupt
 from firnline.log.entry import Card, Key, Project
+from firnline.log.message import EPOCH
 from firnline.memory import DEFAULT_TENANT, Memory
 from firnline.store.sqlite import SqliteStore, checksums
 from firnline.store.sqlite.connection import DatabaseFile, connect
+from firnline.store.sqlite.write_buffer import WriteBuffer
 
 FLIPS = 10_000 if TORTURE else 300
 ROWS = "UPDATE entry SET hash = 'x' WHERE id = (1 << 32) + 27"
@@ -122,28 +125,41 @@ def worded(path):
     return Memory(SqliteStore(path), embedder="words")
 
 
-async def test_no_flip_of_an_index_changes_an_answer(filled, tmp_path, rng):
+async def test_no_flip_of_an_index_changes_an_answer(filled, tmp_path, rng, monkeypatch):
     """Nothing vanishes because an index does not lead to it: neither a conversation nor a hit."""
     async with worded(filled) as memory:
         for name in ("glacier", "valley"):
             await memory.embed(name)
             await memory.append(name, said(["once"]), idempotency_key=f"once {name}")
         await memory.recall(None, "firn")
+    await leave_unindexed(filled, monkeypatch)
     data, copy = filled.read_bytes(), tmp_path / "copy.db"
     with closing(apsw.Connection(str(filled))) as connection:
-        pages = connection.execute("SELECT name, pageno FROM dbstat").fetchall()
+        pages = connection.execute("SELECT name, pageno FROM dbstat ORDER BY path").fetchall()
     truth = await indexed_answers(copy, data)
     for name, start in INDEXES.items():
         own = [number for of, number in pages if of == name]
         assert own, name
-        for _ in range(100 if TORTURE else 5):
-            byte = (rng.choice(own) - 1) * 4096 + rng.randrange(start, 4088)
+        for number in range(100 if TORTURE else 6):
+            # In turns: a page that indexing writes again, and any.
+            page = rng.choice(own if number % 2 else own[-1:])
+            byte = (page - 1) * 4096 + rng.randrange(start, 4088)
             flipped = bytearray(data)
             flipped[byte] ^= 1 << rng.randrange(8)
             found = await indexed_answers(copy, bytes(flipped))
             for ask, answer in found.items():
                 right = isinstance(answer, type) or answer == truth[ask]
                 assert right, f"{name}, byte {byte % 4096}: {ask} answers {answer}"
+
+
+async def leave_unindexed(path, monkeypatch):
+    """Append an entry that the next search indexes, which writes pages of the indexes."""
+    with monkeypatch.context() as patch:
+        patch.setattr(WriteBuffer, "idle", lambda *_: False)
+        async with worded(path) as memory:
+            await memory.append("valley", said(["the glacier and its firn"]))
+    with closing(apsw.Connection(str(path))) as connection:
+        assert connection.execute("SELECT sum(next_seq - indexed) FROM conversation").get == 1
 
 
 async def indexed_answers(path, data):
@@ -201,6 +217,77 @@ async def test_vectors_on_a_damaged_page_are_created_again(filled):
         await memory.rebuild_index()
         await memory.embed("glacier")
         assert await memory.recall("glacier", "how deep is the glacier") == whole
+
+
+def misspell(path, word):
+    """Change a word in the word index, as a few flipped bits can."""
+    data = path.read_bytes()
+    with closing(apsw.Connection(str(path))) as connection:
+        pages = connection.execute(
+            "SELECT pageno FROM dbstat WHERE name = 'search_data'"
+        ).fetchall()
+    for (page,) in pages:
+        span = slice((page - 1) * 4096, page * 4096)
+        data = data[: span.start] + data[span].replace(word, word[:-1] + b"!") + data[span.stop :]
+    assert path.read_bytes() != data
+    path.write_bytes(data)
+
+
+async def test_indexing_does_not_make_a_damaged_page_look_right(tmp_path, monkeypatch):
+    path = tmp_path / "words.db"
+    async with memory_at(path) as memory:
+        texts = [f"n{i} a{7 * i} b{13 * i} c{17 * i}" for i in range(150)]
+        await memory.append("valley", said([*texts, "zoo"]))
+        assert await memory.recall("valley", "zoo")
+    await leave_unindexed(path, monkeypatch)
+    misspell(path, b"zoo")  # on the last page, which indexing does not read until it writes it
+    async with memory_at(path) as memory:
+        for _ in range(2):
+            with pytest.raises(StoreCorrupt, match="a page does not match its checksum"):
+                await memory.recall("valley", "zoo")
+        await memory.rebuild_index()
+        assert [hit.seq for hit in await memory.recall("valley", "zoo")] == [150]
+
+
+DAMAGES = {
+    "words": lambda path: misspell(path, b"valley"),
+    "dates": lambda path: execute(path, "UPDATE said SET at = at + 9999999999999 WHERE seq = 7"),
+    "vectors": lambda path: execute(path, "UPDATE vector SET body = zeroblob(length(body))"),
+}
+
+
+async def found(memory):
+    """What the indexes lead to: by words, by meaning and by dates."""
+    hits = await memory.recall("valley", "how deep is the valley 7")
+    matches = await memory.store.search(DEFAULT_TENANT, "valley 7")
+    dated = await memory.dated("valley", EPOCH, memory.clock() + timedelta(days=1))
+    key = Key(DEFAULT_TENANT, "valley")
+    (embedder,) = await memory.store.embedders(key)
+    return (
+        [hit.seq for hit in hits],
+        [(match.conversation, match.seq) for match in matches],
+        [entry.seq for entry in dated],
+        await memory.store.vectors(key, embedder, 0, 100),
+    )
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("what", DAMAGES)
+async def test_erasing_does_not_make_a_damaged_page_look_right(filled, what, whole):
+    """It writes all pages again; what was damaged is made again from the log."""
+    names = ("glacier", "valley", "moraine")
+    async with worded(filled) as memory:
+        await memory.append("moraine", said(["how deep is the moraine?"]))
+        for name in names:
+            await memory.embed(name)
+        truth = await found(memory)
+    DAMAGES[what](filled)
+    async with worded(filled) as memory:
+        await (memory.erase("moraine") if whole else memory.erase_messages("moraine", 0))
+        for name in names[:2]:
+            await memory.embed(name)
+        assert await found(memory) == truth
+        assert {one.state for one in await memory.check(thorough=True)} <= {"ok", "warning"}
 
 
 async def test_every_bit_of_the_header_is_named(filled, tmp_path, rng):

@@ -9,14 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firnline import Memory, Message
-from firnline.digest.facts import (
-    FactState,
-    Revert,
-    all_facts,
-    profile_facts,
-    read_statements,
-    statements_of,
-)
+from firnline.digest.fact import Revert, profile_facts
+from firnline.digest.facts import FactState, all_facts, statements_of
+from firnline.digest.testimony import read_statements
 from firnline.engine.person import moment
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log.entry import Entry

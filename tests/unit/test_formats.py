@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firnline.transfer.formats import HTML, OWN, READERS, detect_format
+from firnline.transfer.formats.compactions import read_compactions
 from firnline.transfer.formats.records import (
     ConversationTree,
     LinearConversation,
@@ -262,6 +263,93 @@ def test_claude_code_keeps_calls_with_results_and_where_the_user_went_back():
     ]
 
 
+def claude_line(key, parent, text="", **more):
+    message = {"message": {"role": "user", "content": text}} if text else {"subtype": "other"}
+    about = {"type": "user" if text else "system", "uuid": key, "parentUuid": parent}
+    return {"sessionId": "s", **about, **message, **more}
+
+
+@pytest.mark.parametrize(
+    "boundary",
+    [
+        claude_line("x", None, subtype="compact_boundary", logicalParentUuid="not on disk"),
+        claude_line("x", None, subtype="compact_boundary", logicalParentUuid="b"),
+        claude_line("x", None, subtype="compact_boundary"),
+        claude_line("x", "lost"),
+    ],
+)
+def test_claude_code_goes_on_behind_a_compaction_and_a_lost_line(boundary):
+    lines = [
+        claude_line("a", None, "one"),
+        claude_line("b", "a", "two"),
+        boundary,
+        claude_line("c", "x", "three"),
+        claude_line("d", "never there", "four"),
+        claude_line("e", None, "from the start"),
+    ]
+    source = SourceFile("x", io.BytesIO(foreign_exports.lines(lines)))
+    (tree,) = READERS["claude_code"](source, Notes())
+    paths = [
+        [one.message.text for name in path.nodes for one in tree.nodes[name].messages]
+        for path in tree_paths(tree, ["a", "b", "c", "d"])
+    ]
+    assert paths == [["one", "two", "three", "four"], ["from the start"]]
+
+
+def compactions_in(name, lines):
+    return read_compactions(name, SourceFile("x", io.BytesIO(foreign_exports.lines(lines))))
+
+
+def test_the_compactions_of_claude_code_and_what_it_keeps():
+    def compacted(**about):
+        return claude_line("x", None, subtype="compact_boundary", compactMetadata=about)
+
+    lines = [claude_line(key, None, key) for key in "abcd"]
+    span = {"headUuid": "c", "tailUuid": "d"}
+    summary = claude_line("s", "x", "All of it.", isCompactSummary=True)
+    (one,) = compactions_in("claude_code", [*lines, compacted(preservedSegment=span), summary])
+    assert (one.key, one.summary, one.kept) == ("x", "All of it.", {"c", "d"})
+    assert one.before == {*"abcd"}
+    listed = compacted(preservedMessages={"allUuids": ["d", "gone"]}, trigger="auto")
+    (one,) = compactions_in("claude_code", [*lines, listed])  # its summary is not written yet
+    assert (one.summary, one.trigger, one.kept & one.before) == ("", "auto", {"d"})
+    (one,) = compactions_in("claude_code", [*lines, summary, claude_line("e", None, "e")])
+    assert (one.key, one.before) == ("s", {*"abcd"})  # as older versions wrote it
+    assert compactions_in("claude_code", lines) == []
+
+
+def test_the_compactions_of_codex_and_what_it_keeps():
+    def item(text, **more):
+        said = {"type": "message", "role": "user", "content": [{"type": "x", "text": text}], **more}
+        return {"type": "response_item", "payload": said}
+
+    lines = [item("a", id="msg_1"), item("b"), item("c", id="msg_3"), item("d")]
+    stayed = [lines[1]["payload"], {"type": "message", "id": "msg_3"}]
+    compacted = {"message": "All of it.", "replacement_history": stayed}
+    lines.insert(3, {"type": "compacted", "payload": compacted})
+    (one,) = compactions_in("codex", lines)
+    assert one == ("3", {"0", "1", "2"}, {"1", "2"}, "All of it.", "")
+
+
+kinds = st.sampled_from(["user", "system", "compacted", "response_item", "compact_boundary"])
+ids = st.sampled_from(["a", "b", "c"])
+wild_lines = st.lists(
+    st.dictionaries(
+        st.sampled_from(
+            ["type", "subtype", "uuid", "message", "payload", "isCompactSummary", "compactMetadata"]
+        ),
+        st.one_of(kinds, ids, json_values),
+    ),
+    max_size=6,
+)
+
+
+@given(st.sampled_from(["claude_code", "codex"]), wild_lines)
+def test_no_transcript_breaks_the_search_for_compactions(name, lines):
+    for record in compactions_in(name, [{"type": "compacted"}, *lines]):
+        assert isinstance(record.summary, str)
+
+
 @pytest.mark.parametrize("sample", [foreign_exports.CODEX, foreign_exports.CODEX_OLD])
 def test_codex_in_its_new_and_its_old_form(sample):
     conversations, notes = found("codex", foreign_exports.lines(sample))
@@ -481,6 +569,12 @@ def test_mem0_memories_are_those_of_their_user_oldest_first():
     assert [m.text for m in conversations["sam"]] == ["Is called Sam", "Prefers the noon ferry"]
     assert conversations["sam"][0].metadata["categories"] == ["personal_details"]
     assert [m.text for m in conversations["ana/guide"]] == ["Speaks Finnish"]
+
+
+def test_mem0_memories_without_a_user_are_those_of_an_unknown_one():
+    memory = {"id": "1", "memory": "Lives in Oslo.", "created_at": "2025-01-01T00:00:00Z"}
+    conversations, _ = found("mem0", foreign_exports.dumped([memory]))
+    assert list(conversations) == ["unknown"]
 
 
 # -- what is wrong with a file ----------------------------------------------------------------

@@ -15,8 +15,12 @@ from firnline import Message
 from firnline.context import marks
 from firnline.context.context import Piece, _merged
 from firnline.digest import items
-from firnline.digest.preferences import LIST_SPLIT
+from firnline.embedding.wordpiece import wordpiece
 from firnline.errors import InputError, ModelError
+from firnline.language import date_words, stop_words
+from firnline.language.names import fold_name
+from firnline.language.statements.preferences import LIST_SPLIT
+from firnline.language.terms import fold, index_terms
 from firnline.log import json_text, limits
 from firnline.log.entry import Entry
 from firnline.log.json_text import parse_json
@@ -173,6 +177,25 @@ def test_arguments_may_come_in_small_pieces():
             pieces.add({"choices": [{"delta": {"tool_calls": [call]}}]})
         (made,) = pieces.fields()["tool_calls"]
     assert len(made["function"]["arguments"]) == 1_600_000
+
+
+MARKS = ("\u0301", "\u0327\u0301", "\u0f73\u0301", "\uff9e\u0f71", "\u0344\u0327")
+"""Combining marks, some of them only after decomposition."""
+
+
+@pytest.mark.parametrize("work", [fold, index_terms, fold_name, date_words.fold, stop_words.fold])
+def test_many_combining_marks_are_folded_in_linear_time(work):
+    for piece in MARKS:
+        with quick():
+            work("a" + piece * 20_000)
+            work("a" + piece[::-1] * 10_000 + piece[:1] * 10_000)
+            work("a" + "".join(sorted(piece * 20_000, reverse=True)))
+
+
+def test_many_combining_marks_are_embedded_in_linear_time():
+    with quick():
+        # Marks that its own table does not count as accents.
+        list(wordpiece().pieces("a" + "\U0001d16d" * 60_000 + "\U0001d165" * 60_000))
 
 
 def test_equal_messages_are_aligned_in_linear_time():

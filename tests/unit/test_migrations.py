@@ -79,7 +79,9 @@ async def test_words_of_an_older_store_are_indexed_again(tmp_path):
         connection.execute("INSERT INTO search (rowid, terms) SELECT id, 'organized' FROM entry")
         connection.execute(
             "UPDATE conversation SET indexed = next_seq; DROP INDEX conversation_person;"
-            " PRAGMA legacy_alter_table = 1; ALTER TABLE conversation DROP COLUMN person;"
+            " DROP INDEX conversation_unread; PRAGMA legacy_alter_table = 1;"
+            " ALTER TABLE conversation DROP COLUMN unread;"
+            " ALTER TABLE conversation DROP COLUMN person;"
             " PRAGMA user_version = 6"
         )
     for read_only in (True, False, True):

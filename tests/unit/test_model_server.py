@@ -16,7 +16,7 @@ from firnline import Memory
 from firnline.digest import prompts
 from firnline.errors import InputError
 from firnline.log.message import Message, ToolCall
-from firnline.models.structured import schema_problem
+from firnline.models.json_answer import schema_problem
 from firnline.protocols import Brief
 from firnline.testing import ModelServer
 from firnline.testing.model_server import FAULTS

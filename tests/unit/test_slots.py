@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firnline.digest.slots import SpokenStatement, agree, as_own, current, outdated, statements
+from firnline.digest.succession import SpokenStatement, agree, current, outdated
+from firnline.language.statements.reader import as_own, statements
 from firnline.log.hit import Hit
 from firnline.recall.updates import Outdated, order_hits
 from support.entries import chat

@@ -1,11 +1,16 @@
 """Text is made storable once, visibly, and is otherwise unchanged."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firnline import Message
 from firnline.errors import InputError
-from firnline.log.text import clean_json, clean_name, clean_text, was_altered
+from firnline.language.terms import index_entry
+from firnline.log import limits
+from firnline.log.text import clean_json, clean_name, clean_text, normalize, slices, was_altered
 
 pytestmark = pytest.mark.promise("byte-exact")
 
@@ -85,3 +90,46 @@ def test_names_people_use(name):
 def test_invisible_names_are_rejected(name):
     with pytest.raises(InputError, match="conversation"):
         clean_name(name, "conversation")
+
+
+# -- long texts -------------------------------------------------------------------------------
+
+FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+WORDS = st.lists(st.text(max_size=6), max_size=20).map(" ".join)
+"""Words shorter than a slice."""
+
+
+@given(st.text(), st.sampled_from(FORMS))
+def test_usual_text_is_normalized_as_unicode_says(text, form):
+    assert normalize(form, text) == unicodedata.normalize(form, text)
+
+
+@given(WORDS, st.sampled_from(FORMS))
+def test_text_in_slices_is_normalized_as_a_whole(text, form):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "SLICE_CHARS", 16)
+        assert normalize(form, text) == unicodedata.normalize(form, text)
+
+
+@pytest.mark.parametrize("mark", ["\u0301", "\u0f73", "\uff9e"])
+def test_of_many_combining_marks_the_first_are_kept(mark):
+    letters = f"a{mark * 500}b{mark * 30}"
+    expected = f"a{mark * 30}b{mark * 30}"
+    assert normalize("NFKD", letters) == unicodedata.normalize("NFKD", expected)
+
+
+@given(WORDS | st.text())
+def test_slices_are_the_text_and_are_short(text):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "SLICE_CHARS", 16)
+        found = list(slices(text))
+    assert "".join(found) == text
+    assert all(len(part) <= 16 for part in found)
+
+
+@given(WORDS)
+def test_the_terms_of_slices_are_those_of_the_text(text):
+    whole = index_entry(Message.user(text))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "SLICE_CHARS", 16)
+        assert index_entry(Message.user(text)) == whole

@@ -30,6 +30,7 @@ _EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
         "UserPromptSubmit",
         "PostToolUse",
         "PreCompact",
+        "PostCompact",
         "Stop",
         "SessionEnd",
     ),
@@ -45,7 +46,7 @@ _EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
     CURSOR: EVENTS,
 }
 _MARK: Final = "/api/v1/hooks/"
-_SECONDS: Final = 5
+_SECONDS: Final = 3  # more than curl waits; agents allow little at the end of a session
 
 
 def _config_of(agent: str) -> Path:
@@ -137,8 +138,10 @@ async def _read_dropped(conversation: str, memory: Memory) -> list[tuple[Compact
 
 def _receipt_text(compaction: Compaction) -> str:
     """What a compaction kept and lost, in a few lines."""
-    head = f"Compaction {compaction.number + 1}: messages {compaction.first} to {compaction.last}"
-    lines = [head]
+    spans = (
+        f"{first} to {last}" if last > first else f"{first}" for first, last in compaction.spans
+    )
+    lines = [f"Compaction {compaction.number + 1}: messages {', '.join(spans) or 'none'}"]
     for kind, tally in (compaction.receipt.get("kinds") or {}).items():
         if tally["total"]:
             lost = "".join(f"\n    lost: {each['value']}" for each in tally["lost"])

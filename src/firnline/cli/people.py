@@ -9,7 +9,7 @@ from firnline.cli.arguments import Command
 from firnline.cli.open import open_memory
 from firnline.cli.output import print_json
 from firnline.cli.terminal import plain, table
-from firnline.digest.facts import Fact
+from firnline.digest.fact import Fact
 from firnline.errors import InputError
 from firnline.log.message import format_time
 from firnline.log.text import plural

@@ -40,13 +40,14 @@ from firnline.errors import (
     StoreCorrupt,
     StoreError,
     UnknownConversation,
+    UnknownPerson,
 )
 
 EXIT_CODES: Final = """exit codes:
   0  done; nothing checked is damaged
   1  damage was found (verify, doctor), or part of a file could not be read (import)
   2  the command or its input is invalid
-  3  the conversation does not exist
+  3  the conversation or person does not exist
   4  conflict: another process changed the conversation first
   5  the store cannot be used (locked, full, read-only, not a store, newer version)
   6  the store is damaged
@@ -95,6 +96,7 @@ def _open_output() -> None:
 def _exit_code(error: FirnlineError) -> int:
     codes: tuple[tuple[type[FirnlineError], int], ...] = (
         (UnknownConversation, 3),
+        (UnknownPerson, 3),
         (InputError, 2),
         (ConflictError, 4),
         (StoreCorrupt, 6),

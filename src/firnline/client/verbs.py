@@ -24,7 +24,7 @@ from firnline.client.files import body_of, save
 from firnline.client.paths import escape_name
 from firnline.context.budget import BudgetLike
 from firnline.context.plan import Strategy
-from firnline.digest.facts import Fact
+from firnline.digest.fact import Fact
 from firnline.engine.digest_history import Difference, State
 from firnline.engine.person import ErasedPerson, Person, Profile
 from firnline.engine.recall import Filters

@@ -6,7 +6,7 @@ A unit is never separated: a tool call with all of its results, or a single mess
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
@@ -70,6 +70,20 @@ def units(entries: Iterable[Entry]) -> list[Unit]:
             units_.append(Unit((log[at],), _problem(log[at].message)))
             at += 1
     return _with_half_answers(units_)
+
+
+def with_pairs(entries: Iterable[Entry], seqs: Collection[int]) -> set[int]:
+    """The sequence numbers, and those of the calls and results that belong to their entries."""
+    found = set(seqs)
+    for unit in units(entries):
+        of_tools = {entry.seq for entry in unit.entries if is_of_tool(entry.message)}
+        found |= of_tools if not of_tools.isdisjoint(seqs) else set()
+    return found
+
+
+def is_of_tool(message: Message) -> bool:
+    """Whether the message is a call of a tool, or has the result of one."""
+    return bool(call_ids(message) or result_ids(message))
 
 
 def _answers(log: Sequence[Entry]) -> dict[int, list[int]]:
@@ -202,8 +216,11 @@ class View:
 
 FOLD_TOKENS_MIN: Final = 100
 """Fewer tokens are not worth a digest."""
+_NEWEST_STEPS: Final = 8
 DATA_TOKENS: Final = 400
 """The limit for important data, unless the budget is large."""
+GROWTH_SHARE: Final = 8
+"""An eighth of a threshold may be added before the next digest."""
 RESIDUE_TOKENS: Final = 150
 """The default limit for facts quoted with a summary because it leaves them out."""
 
@@ -295,7 +312,8 @@ class Strategy:
     for its digests, unless the memory creates them in the background. `slides`: its digests cover
     only a window; those of other strategies cover the log from its first entry on. `by_topic`: its
     view has only the active topic. `opens`: its plans let digests be opened, so its view has all
-    entries that could be shown.
+    entries that could be shown. `keeps`: its view has the newest entries of so many tokens, even if
+    digests cover them.
     """
 
     name: str
@@ -306,6 +324,7 @@ class Strategy:
     slides: bool = False
     by_topic: bool = False
     opens: bool = False
+    keeps: int = 0
 
     def __call__(self, view: View, budget: Budget) -> Plan:
         """Call `plan`."""
@@ -346,11 +365,21 @@ def _check_edge(view: View, fold: Fold) -> None:
             raise InputError(f"a digest cannot end at {end}, between a tool call and its results")
 
 
-def fold_end(view: View, keep_from: int, tokens_max: int | None = None) -> int:
+def check_keep(threshold_tokens: int, keep_tokens: int) -> None:
+    """Raise `InputError` unless a threshold and what is kept below it go together."""
+    if threshold_tokens < 1:
+        raise InputError(f"threshold_tokens: {threshold_tokens}; must be at least 1")
+    if not 0 < keep_tokens <= threshold_tokens:
+        raise InputError(f"keep_tokens: {keep_tokens}; must be between 1 and {threshold_tokens}")
+
+
+def fold_end(
+    view: View, keep_from: int, tokens_max: int | None = None, *, fewest: int = FOLD_TOKENS_MIN
+) -> int:
     """The last entry of the longest fold of open entries before `keep_from`; -1 if there is none.
 
     It ends between units and has at most `tokens_max` tokens, unless its first unit is larger. A
-    call without all results is not folded, nor are too few tokens to gain anything.
+    call without all results is not folded, nor are too few tokens to gain anything: the `fewest`.
     """
     found = view.open_units()
     end, taken = -1, 0
@@ -360,7 +389,7 @@ def fold_end(view: View, keep_from: int, tokens_max: int | None = None) -> int:
         if unit.last_seq >= keep_from or waits or (over and end >= 0):
             break
         end, taken = max(end, unit.last_seq), taken + unit.tokens
-    return end if taken >= FOLD_TOKENS_MIN else -1
+    return end if taken >= fewest else -1
 
 
 def keep_from(view: View, tokens_max: int, entries_min: int = 1) -> int:
@@ -377,6 +406,24 @@ def keep_from(view: View, tokens_max: int, entries_min: int = 1) -> int:
         start = min(start, unit.first_seq)
     # An unanswered call can be inside another unit, which must not be cut.
     return min([start, *(unit.first_seq for unit in found if unit.last_seq >= start)])
+
+
+def newest_from(view: View, tokens_max: int) -> int:
+    """The first open entry, or the first of the newest ones that fit even if digests cover them.
+
+    In steps of a part of `tokens_max`, so that the start of a prompt does not change every time.
+    """
+    step = max(tokens_max // _NEWEST_STEPS, 1)
+    start, used = view.first_open, 0
+    found = units(view.entries)
+    for unit, before in zip(found[:0:-1], found[-2::-1], strict=True):
+        used += unit.tokens
+        if used > tokens_max:
+            break
+        totals = (min(e.total - e.tokens for e in one.entries) // step for one in (unit, before))
+        if len(set(totals)) > 1:
+            start = min(start, unit.first_seq)
+    return start
 
 
 def covering(digests: Sequence[Digest]) -> tuple[Digest, ...]:

@@ -71,7 +71,8 @@ async def _looked(
     open_then = head.tokens - before
     # Where digests are opened, a little more than fits: the last room may be for a short message.
     more = max(tail_tokens // 4, _MORE_TOKENS) if strategy.opens else 0
-    wanted = tail_tokens + more if strategy.opens else min(open_then, tail_tokens)
+    least = min(max(open_then, strategy.keeps), tail_tokens)
+    wanted = tail_tokens + more if strategy.opens else least
     entries = await _tail(store, key, wanted, head.seq)
     if not _reach(entries, head):
         return None
@@ -82,7 +83,7 @@ async def _looked(
     last = entries[-1]
     return View(
         next_seq=last.seq + 1,
-        entries=_without_torn_start(entries, first_open),
+        entries=without_torn_start(entries, first_open),
         digests=used,
         first_open=first_open,
         open_tokens=last.total - before - _erased_tokens(entries, first_open),
@@ -132,7 +133,7 @@ async def _newest_of(
         for entry in reversed(page):
             room -= entry.tokens
             if room < 0 and len(found) >= limits.TAIL_ENTRIES_MIN:
-                return _without_torn_start(found[::-1], 0)
+                return without_torn_start(found[::-1], 0)
             found.append(entry)
     return tuple(found[::-1])
 
@@ -183,7 +184,7 @@ def _reach(entries: Sequence[Entry], head: Head) -> bool:
     return all(entry.hash == head.hash for entry in entries if entry.seq == head.seq)
 
 
-def _without_torn_start(entries: Sequence[Entry], first_open: int) -> tuple[Entry, ...]:
+def without_torn_start(entries: Sequence[Entry], first_open: int) -> tuple[Entry, ...]:
     """The entries without leading tool results whose call is not among them."""
     start = 0
     if entries[0].seq > first_open:
@@ -222,7 +223,7 @@ async def newest_question(store: Store, key: Key, view: View) -> Entry | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class ContextFrame:
     """What every context of a conversation has besides its log, and the tokens of that.
 
     `given_tokens` are those of what is not in the log. `fixed_tokens` are those of a context that
@@ -247,7 +248,7 @@ async def read_frame(
     tools: Sequence[Mapping[str, Any]],
     task: str,
     next_seq: int,
-) -> Frame:
+) -> ContextFrame:
     """The frame of a conversation whose next entry is `next_seq`."""
     pinned, start = await asyncio.gather(store.pinned(key), _leading_system(store, key))
     chars = text_size([[message.text for message in system], tools, task])
@@ -263,14 +264,14 @@ def _frame(
     tools: Sequence[Mapping[str, Any]],
     task: str,
     next_seq: int,
-) -> Frame:
+) -> ContextFrame:
     tools_tokens = int(sizes.count.tools(tools)) if tools else 0
     given = tools_tokens + REPLY_TOKENS + (sizes.of(render_task(task)) if task else 0)
     given += sum(sizes.of(part) for part in system if isinstance(part, Message))
     own = tuple(entry for entry in live(pinned) if entry not in system)
     stored = sum(sizes.entry(part) for part in (*system, *own) if isinstance(part, Entry))
     notes = sizes.of(Message.user(GAP_NOTE.format(next_seq, next_seq))) * NOTES
-    return Frame(
+    return ContextFrame(
         system=system,
         pinned=own,
         pins=frozenset(entry.seq for entry in pinned),

@@ -7,22 +7,20 @@ and `receipt` lists what it kept. Everything is pure except the four functions h
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final
 
 from firnline.digest import claims, extractive, prompts, rules
-from firnline.digest.slots import statements
 from firnline.language.prose import Count, spans
+from firnline.language.statements import reader
 from firnline.log import limits
+from firnline.log.threads import run_by_size
 from firnline.protocols import Brief, ChatModel, Completion, Extractor, Summarizer, Written
 
 OFFLINE: Final = "offline"
 """`made_by` of digests that were created without a model."""
 APPLICATION: Final = "application"
 """`made_by` of digests with what the application stated."""
-
-_T = TypeVar("_T")
 
 _TOKENS_PER_WORD: Final = 4
 _TOKENS_OVER: Final = 512
@@ -32,14 +30,15 @@ def clear_caches() -> None:
     """Clear the caches of analyzed texts."""
     claims.clear_caches()
     rules.cues.cache_clear()
-    statements.cache_clear()
+    reader.clear_cache()
 
 
 def offline_summarizer(count: Count) -> Summarizer:
     """A summarizer that selects sentences of the conversation; no model, no network."""
 
     async def summarize(brief: Brief) -> Written:
-        text = await _run_in_thread_if_long(brief, lambda: extractive.summarize(brief, count))
+        work = partial(extractive.summarize, brief, count)
+        text = await run_by_size(_chars(brief), work, limits.DIGEST_INLINE_CHARS)
         return Written(text=text, made_by=OFFLINE)
 
     return summarize
@@ -49,8 +48,9 @@ def offline_extractor() -> Extractor:
     """An extractor that works by rules; no model, no network."""
 
     async def extract(brief: Brief) -> Written:
-        found = await _run_in_thread_if_long(brief, lambda: tuple(rules.extract(brief.entries)))
-        return Written(items=found, made_by=OFFLINE)
+        work = partial(rules.extract, brief.entries)
+        found = await run_by_size(_chars(brief), work, limits.DIGEST_INLINE_CHARS)
+        return Written(items=tuple(found), made_by=OFFLINE)
 
     return extract
 
@@ -109,9 +109,6 @@ def _complete_text(completion: Completion) -> str:
     return text
 
 
-async def _run_in_thread_if_long(brief: Brief, work: Callable[[], _T]) -> _T:
-    """Run the work, in a thread if the brief is long."""
+def _chars(brief: Brief) -> int:
     size = sum(len(entry.message.text) for entry in (*brief.entries, *brief.window))
-    if size + sum(map(len, brief.earlier)) <= limits.DIGEST_INLINE_CHARS:
-        return work()
-    return await asyncio.to_thread(work)
+    return size + sum(map(len, brief.earlier))

@@ -1,173 +1,53 @@
 """Facts: what a person stated in all of their conversations, with evidence and time.
 
-The facts are a view of the log: `read_statements` reads what messages state, and `FactState` adds
-the statements in the order they were said. A newer value of a slot outdates the older one; both are
+The facts are a view of the log: `testimony` reads what messages state, and `FactState` adds the
+statements in the order they were said. A newer value of a slot outdates the older one; both are
 kept. Pure.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import Any, Final, Self
 
-from firnline.context import marks
-from firnline.digest import slot_patterns
-from firnline.digest.rules import CODE
-from firnline.digest.slots import CHARS_MAX, Slots, SpokenStatement, Statement, agree, statements
+from firnline.digest.fact import (
+    DatedStatement,
+    Fact,
+    Place,
+    Revert,
+    fact_from_json,
+    fact_to_json,
+    importance,
+)
+from firnline.digest.succession import IT, Slots, SpokenStatement, agree
 from firnline.errors import StoreCorrupt
 from firnline.language import prose
-from firnline.language.names import fold_name
+from firnline.language.statements import patterns as slot_patterns
+from firnline.language.statements.patterns import Statement
 from firnline.log import limits
-from firnline.log.entry import Entry
-from firnline.log.message import EPOCH, from_microseconds, microseconds
+from firnline.log.message import from_microseconds, microseconds
 
-_PREFERENCES: Final = ("favorite", "favourite", "diet", "likes", "dislikes", "preference")
-_DECISIONS: Final = ("tool", "decision")
-
-Place: TypeAlias = tuple[int, str, int, int]
-"""When and where something was said: microseconds, conversation, sequence number, position."""
 FIRST: Final[Place] = (-(1 << 62), "", -1, -1)
 _SPOKEN_MAX: Final = 4
 _WITHOUT_FACT_MAX: Final = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Where a fact was stated: the words, verbatim, and when they were said."""
-
-    conversation: str
-    seq: int
-    quote: str
-    said_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
-    """What holds of a person, or of another person or a thing they speak of.
-
-    `attribute` is the slot, as in ``home city`` or ``order 1138 · status``. The fact holds from
-    `valid_from` until `valid_until`, if it has ended. `ended_by` are the words that ended it, and
-    `superseded_by` is the fact that replaced it. It was recorded when its first evidence was said,
-    and withdrawn at `reverted_at`.
-    """
-
-    id: str
-    person: str
-    subject: str
-    attribute: str
-    value: str
-    evidence: tuple[Evidence, ...]
-    valid_from: datetime
-    valid_until: datetime | None = None
-    superseded_by: str | None = None
-    ended_by: Evidence | None = None
-    reverted_at: datetime | None = None
-
-    @property
-    def kind(self) -> str:
-        """``preference``, ``decision`` or ``fact``."""
-        if self.attribute.startswith(_PREFERENCES):
-            return "preference"
-        return "decision" if self.attribute.startswith(_DECISIONS) else "fact"
-
-    @property
-    def recorded_at(self) -> datetime:
-        """When it was first said."""
-        return self.evidence[0].said_at
-
-    def holds_at(self, at: datetime) -> bool:
-        """Whether it held at this time."""
-        return self.valid_from <= at and (self.valid_until is None or at < self.valid_until)
-
-
-class DatedStatement(NamedTuple):
-    """A statement with its place and its quote; `speaker` is empty if it is the person."""
-
-    at: int
-    conversation: str
-    seq: int
-    speaker: str
-    quote: str
-    statement: Statement
-
-    @property
-    def place(self) -> Place:
-        """Its place in the order in which things were said."""
-        return self.at, self.conversation, self.seq, self.statement.start
-
-    @property
-    def id(self) -> str:
-        """The id of the fact that it would be the first evidence of."""
-        one = self.statement
-        text = "\x00".join((self.conversation, str(self.seq), *map(str, one)))
-        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-    @property
-    def evidence(self) -> Evidence:
-        """Where it was said."""
-        return Evidence(self.conversation, self.seq, self.quote, from_microseconds(self.at))
-
-
-class Revert(NamedTuple):
-    """Statements that the application has withdrawn, and when it did."""
-
-    at: int
-    ids: frozenset[str]
-
-
-# -- reading ----------------------------------------------------------------------------------
-
-
-def read_statements(
-    conversation: str, person: str, entries: Iterable[Entry]
-) -> list[DatedStatement]:
-    """What the messages of a person's conversation state, each with a quote that is in the message.
-
-    Of the assistant's messages only the status of things counts: what it suggests or repeats is
-    no fact of the person. A user message with another name than the person's is that speaker's.
-    """
-    found = []
-    for entry in entries:
-        message = entry.message
-        if message.role not in ("user", "assistant") or entry.erased_at is not None:
-            continue
-        said = marks.said(message)
-        text = CODE.sub("\n", said)[:CHARS_MAX]
-        name = fold_name(message.name or "")
-        speaker = "" if message.role == "assistant" or name == fold_name(person) else name
-        at = microseconds(message.created_at or EPOCH)
-        for one in statements(text):
-            quote = _sentence(text, one)
-            own = message.role == "user" or (one.slot == slot_patterns.STATUS and one.thing)
-            if own and quote and quote in said:
-                found.append(DatedStatement(at, conversation, entry.seq, speaker, quote, one))
-    return found
-
-
-def _sentence(text: str, one: Statement) -> str:
-    """The sentence that states it, word for word."""
-    for start, end in prose.spans(text):
-        if start <= one.start < end:
-            return text[start:end].strip()
-    return ""
-
-
-# -- the facts --------------------------------------------------------------------------------
+_FORMAT: Final = 2
+"""Of a stored state; another one is computed again."""
 
 
 class FactState:
     """The facts after some statements; `add` adds the next one, in the order they were said.
 
     `facts` are those that hold and those that have ended, by id. If it `forgets`, it has only those
-    that hold, and of too many the oldest are left out: then its size is limited.
+    that hold or have yet to end, and of too many the least important: then its size is limited, and
+    it is not `complete`.
     """
 
     def __init__(self, person: str, *, forgets: bool = False) -> None:
         self.person, self.last = person, FIRST
         self.facts: dict[str, Fact] = {}
+        self.complete = True
         self._forgets = forgets
         self._slots = Slots({}, {})
         self._spoken: dict[str, list[SpokenStatement]] = {}  # of each fact that holds
@@ -177,28 +57,56 @@ class FactState:
 
     @property
     def in_force(self) -> list[Fact]:
-        """The facts that hold, in the order in which they were first said."""
+        """The facts that nothing has ended, in the order in which they were first said."""
         return [self.facts[id_] for id_ in self._spoken]
+
+    def now(self, clock: datetime) -> datetime:
+        """The time for what holds now: of the clock, or the newest statement's if that is later."""
+        return max(clock, from_microseconds(max(self.last[0], 0)))
 
     def add(self, said: DatedStatement) -> None:
         """Add a statement that was said after all before it."""
-        self.last, one = said.place, said.statement
+        self.last = said.place
+        if said.is_past:
+            self._add_past(said)
+            return
+        one = said.statement
         spoken = SpokenStatement(self._count, said.speaker, one)
         self._count += 1
         self._slots.by.clear()
         key = self._slots.add(spoken)
         ended = list(self._slots.by)
+        since = self._since(said, ended)
         fact = None
-        if one.value and key[1] != slot_patterns.CHANGE:
-            fact = self._confirmed(key, said) or self._new_fact(key, said, ended)
+        if one.value and key[1] not in (slot_patterns.CHANGE, slot_patterns.ENDED) and key[0] != IT:
+            fact = self._confirmed(key, said) or self._new_fact(key, said, since, ended)
             self.facts[fact.id] = fact
             self._spoken.setdefault(fact.id, []).append(spoken)
             self._fact_of[spoken] = fact.id
             if not self._forgets:
                 self.said.setdefault(fact.id, set()).add(said.id)
         for old in ended:
-            self._end(old, said, fact)
+            self._end(old, said, since, fact)
         self._tidy(key, fact)
+
+    def _add_past(self, said: DatedStatement) -> None:
+        """Add what held until a time before it was said: it replaces nothing that holds now."""
+        one = said.statement
+        ending = said._replace(statement=one._replace(value="", old=one.value), since=said.until)
+        held = len(self._spoken)
+        self.add(ending._replace(until=None))
+        if len(self._spoken) < held or self._forgets:
+            return  # it was known, and has ended
+        spoken = SpokenStatement(self._count, said.speaker, one)
+        fact = self._new_fact((spoken.subject, one.slot), said, said.since or said.until or 0, ())
+        self.facts[fact.id] = fact
+        self.said.setdefault(fact.id, set()).add(said.id)
+
+    def _since(self, said: DatedStatement, ended: Iterable[SpokenStatement]) -> int:
+        """From when it holds: as it says, unless what it ends was said to hold after that."""
+        facts = [self.facts[id_] for id_ in map(self._fact_of.get, ended) if id_ is not None]
+        known = [microseconds(one.said_at) for fact in facts for one in fact.evidence]
+        return said.at if said.since is None or said.since <= max(known, default=0) else said.since
 
     def _confirmed(self, key: tuple[str, str], said: DatedStatement) -> Fact | None:
         """The fact that this says again, with the new evidence."""
@@ -208,13 +116,24 @@ class FactState:
             if id_ is not None and agree(spoken.statement.value, value):
                 fact = self.facts[id_]
                 kept = (*fact.evidence[:1], *fact.evidence[1:][2 - limits.EVIDENCE_MAX :])
+                there = {(one.quote, microseconds(one.said_at)) for one in fact.evidence}
+                copied = (said.quote, said.at) in there  # a branch has the same message
                 same = prose.fold_text(value) in prose.fold_text(fact.value)
-                shown = fact.value if same else value
-                return replace(fact, value=shown, evidence=(*kept, said.evidence))
+                earlier = said.since is not None and from_microseconds(said.since) < fact.valid_from
+                return replace(
+                    fact,
+                    value=fact.value if same else value,
+                    evidence=fact.evidence if copied else (*kept, said.evidence),
+                    valid_from=from_microseconds(said.since or 0) if earlier else fact.valid_from,
+                )
         return None
 
     def _new_fact(
-        self, key: tuple[str, str], said: DatedStatement, ended: Iterable[SpokenStatement]
+        self,
+        key: tuple[str, str],
+        said: DatedStatement,
+        since: int,
+        ended: Iterable[SpokenStatement],
     ) -> Fact:
         subject, attribute = self._label(key, said, ended)
         return Fact(
@@ -224,14 +143,16 @@ class FactState:
             attribute=attribute,
             value=said.statement.value,
             evidence=(said.evidence,),
-            valid_from=said.evidence.said_at,
+            valid_from=from_microseconds(since),
+            valid_until=None if said.until is None else from_microseconds(said.until),
+            source=said.source,
         )
 
     def _label(
         self, key: tuple[str, str], said: DatedStatement, ended: Iterable[SpokenStatement]
     ) -> tuple[str, str]:
         """The subject and attribute for people: of the facts of the slot, or as it says."""
-        ids = map(self._fact_of.get, (*ended, *self._slots.in_force[key]))
+        ids = map(self._fact_of.get, (*ended, *self._slots.in_force.get(key, ())))
         if alike := next(filter(None, ids), None):
             return self.facts[alike].subject, self.facts[alike].attribute
         about, slot = key
@@ -242,7 +163,9 @@ class FactState:
             return f"{one.subject} of {said.speaker}" if said.speaker else one.subject, slot
         return said.speaker or self.person, slot
 
-    def _end(self, old: SpokenStatement, said: DatedStatement, successor: Fact | None) -> None:
+    def _end(
+        self, old: SpokenStatement, said: DatedStatement, since: int, successor: Fact | None
+    ) -> None:
         """End the fact of an outdated statement, if no other statement of it is in force."""
         id_ = self._fact_of.pop(old, None)
         if id_ is None:
@@ -252,10 +175,10 @@ class FactState:
             return
         del self._spoken[id_]
         fact = self.facts.pop(id_)
-        if not self._forgets:
+        if not self._forgets or since > said.at:
             self.facts[id_] = replace(
                 fact,
-                valid_until=said.evidence.said_at,
+                valid_until=from_microseconds(since),
                 superseded_by=successor.id if successor else None,
                 ended_by=said.evidence,
             )
@@ -272,14 +195,25 @@ class FactState:
             del self._fact_of[middle]
         for empty in [name for name, those in self._slots.in_force.items() if not those]:
             del self._slots.in_force[empty]
-        while self._forgets and len(self._spoken) > limits.FACTS_HELD:
-            oldest = next(iter(self._spoken))
-            for spoken in self._spoken.pop(oldest):
+        if self._forgets:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Drop what has ended by now, and of too many facts those that matter least."""
+        now = from_microseconds(self.last[0])
+        for id_ in [id_ for id_ in self.facts if id_ not in self._spoken]:
+            until = self.facts[id_].valid_until
+            if until is not None and until <= now:
+                del self.facts[id_]
+        while len(self._spoken) > limits.FACTS_HELD:
+            self.complete = False
+            least = max(self.in_force, key=importance).id
+            for spoken in self._spoken.pop(least):
                 del self._fact_of[spoken]
                 for those in self._slots.in_force.values():
                     if spoken in those:
                         those.remove(spoken)
-            del self.facts[oldest]
+            del self.facts[least]
 
     # -- stored ---------------------------------------------------------------------------------
 
@@ -289,55 +223,50 @@ class FactState:
             [*key, [[*one[:2], *one.statement, self._fact_of.get(one)] for one in there]]
             for key, there in self._slots.in_force.items()
         ]
-        facts = [fact_to_json(self.facts[id_]) for id_ in self._spoken]
-        return {"last": self.last, "count": self._count, "facts": facts, "held": held}
+        ids = [*self._spoken, *(id_ for id_ in self.facts if id_ not in self._spoken)]
+        facts = [fact_to_json(self.facts[id_]) for id_ in ids]
+        return {
+            "format": _FORMAT,
+            "last": self.last,
+            "count": self._count,
+            "complete": self.complete,
+            "holding": len(self._spoken),
+            "facts": facts,
+            "held": held,
+        }
 
     @classmethod
     def from_json(cls, person: str, data: Mapping[str, Any]) -> Self:
-        """The state that was stored; `StoreCorrupt` if it is damaged."""
+        """The state that was stored; `StoreCorrupt` if it is damaged, or of another format."""
         state = cls(person, forgets=True)
         try:
-            state.last, state._count = tuple(data["last"]), data["count"]
-            for row in data["facts"]:
-                fact = fact_from_json(person, row)
-                state.facts[fact.id], state._spoken[fact.id] = fact, []
-            for subject, slot, there in data["held"]:
-                spoken = [
-                    (SpokenStatement(number, speaker, Statement(*one)), id_)
-                    for number, speaker, *one, id_ in there
-                ]
-                state._slots.in_force[subject, slot] = [one for one, _ in spoken]
-                for one, id_ in spoken:
-                    if id_ is not None:
-                        state._fact_of[one] = id_
-                        state._spoken[id_].append(one)
+            if data["format"] == _FORMAT:
+                state._restore(data)
+                return state
         except (KeyError, TypeError, ValueError) as error:
             raise StoreCorrupt(f"the stored facts of {person!r} are damaged") from error
-        for those in state._spoken.values():
+        raise StoreCorrupt(f"the stored facts of {person!r} are of another format")
+
+    def _restore(self, data: Mapping[str, Any]) -> None:
+        self.last, self._count = tuple(data["last"]), data["count"]
+        self.complete = data["complete"]
+        for at, row in enumerate(data["facts"]):
+            fact = fact_from_json(self.person, row)
+            self.facts[fact.id] = fact
+            if at < data["holding"]:
+                self._spoken[fact.id] = []
+        for subject, slot, there in data["held"]:
+            spoken = [
+                (SpokenStatement(number, speaker, Statement(*one)), id_)
+                for number, speaker, *one, id_ in there
+            ]
+            self._slots.in_force[subject, slot] = [one for one, _ in spoken]
+            for one, id_ in spoken:
+                if id_ is not None:
+                    self._fact_of[one] = id_
+                    self._spoken[id_].append(one)
+        for those in self._spoken.values():
             those.sort()
-        return state
-
-
-def fact_to_json(fact: Fact) -> dict[str, Any]:
-    """A fact that holds."""
-    evidence = [[*astuple(one)[:3], microseconds(one.said_at)] for one in fact.evidence]
-    names = ("id", "subject", "attribute", "value")
-    return {**{name: getattr(fact, name) for name in names}, "evidence": evidence}
-
-
-def fact_from_json(person: str, row: Mapping[str, Any]) -> Fact:
-    """A fact that holds, as `fact_to_json` has written it."""
-    names = ("id", "subject", "attribute", "value")
-    evidence = tuple(
-        Evidence(conversation, seq, quote, from_microseconds(at))
-        for conversation, seq, quote, at in row["evidence"]
-    )
-    return Fact(
-        **{name: row[name] for name in names},
-        person=person,
-        evidence=evidence,
-        valid_from=evidence[0].said_at,
-    )
 
 
 def all_facts(
@@ -375,23 +304,3 @@ def statements_of(
         if one.id not in gone:
             state.add(one)
     return state.said
-
-
-# -- the profile ------------------------------------------------------------------------------
-
-
-def profile_facts(facts: Iterable[Fact]) -> list[Fact]:
-    """The facts of a profile, at most so many: those of the person first, and newer ones first."""
-    newest = sorted(facts, key=lambda fact: (fact.subject != fact.person, -_said(fact), fact.id))
-    return newest[: limits.PROFILE_FACTS]
-
-
-def profile_line(fact: Fact) -> str:
-    """A fact as a line of a profile."""
-    own = fact.subject == fact.person or fact.attribute.startswith(f"{fact.subject} · ")
-    about = fact.attribute if own else f"{fact.subject} · {fact.attribute}"
-    return f"- {about}: {fact.value} (said {fact.recorded_at.date().isoformat()})"
-
-
-def _said(fact: Fact) -> int:
-    return microseconds(fact.recorded_at)

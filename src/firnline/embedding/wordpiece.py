@@ -11,7 +11,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import resources
@@ -20,6 +19,7 @@ from typing import Final, NamedTuple
 from firnline.errors import ModelRefused
 from firnline.log import limits
 from firnline.log.regex import regex
+from firnline.log.text import normalize
 
 VOCABULARY_SHA256: Final = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 WORD_CHARS_MAX: Final = 100
@@ -70,7 +70,7 @@ class WordPiece:
         if word.isascii() and word.isprintable():
             return _ASCII_RUNS.findall(word.lower())
         drop = self._silent.sub
-        bare = drop("", unicodedata.normalize("NFD", drop("", word)))
+        bare = drop("", normalize("NFD", drop("", word)))
         # One character at a time: at the end of a word, Python lowers a sigma differently.
         return self._runs.findall("".join(map(str.lower, bare)))
 

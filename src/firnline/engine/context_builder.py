@@ -12,16 +12,15 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from firnline.context import quote
-from firnline.context.assemble import Material, assemble, assemble_whole
+from firnline.context.assemble import assemble, assemble_whole, check_room
 from firnline.context.budget import Budget, less
 from firnline.context.context import (
-    DAMAGED,
     MORE_TO_FOLD,
     Context,
     LeftOut,
@@ -31,11 +30,12 @@ from firnline.context.context import (
     prompt_of,
     repeated,
 )
+from firnline.context.material import Material
 from firnline.context.person import PersonMaterial, person_sections, with_person
 from firnline.context.plan import Fold, Plan, Strategy, View, check, scaled
 from firnline.context.render import Sizes, render_data, render_document
 from firnline.context.verbatim import holds_whole_log
-from firnline.context.view import look, newest_question, read_frame
+from firnline.context.view import look, newest_question, read_frame, without_torn_start
 from firnline.digest import items
 from firnline.engine.digester import Digester
 from firnline.engine.events import Events, milliseconds_since, of_fold
@@ -45,8 +45,9 @@ from firnline.engine.recall import Recaller
 from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, ModelError, StoreCorrupt, outline
+from firnline.language.questions import states_only
 from firnline.log import limits
-from firnline.log.entry import Digest, Head, Key, Topic
+from firnline.log.entry import Digest, Entry, Head, Key, Scope, Topic, live
 from firnline.log.hit import Hits
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
@@ -58,8 +59,13 @@ logger: Final = logging.getLogger("firnline.context")
 
 T = TypeVar("T")
 
+_MARGIN: Final = 1.25  # of the limit is read
+_FREE_SHARE: Final = 10
+"""If more than one in so many tokens is free, older messages are read."""
+_FURTHER: Final = (3, 9)  # budgets
 _ENTRIES_INLINE: Final = 500  # more are assembled in a thread
 _TOKENS_INLINE: Final = 32_000
+_QUOTES_SHARE: Final = 16  # of a prompt's limit is kept for quotes if there is a question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +115,9 @@ class _Scene:
         return limit is not None and self.whole_tokens <= limit
 
     @property
-    def holds_whole_log(self) -> bool:
-        """Whether the whole log was read."""
-        return holds_whole_log(self.view)
+    def first_fold(self) -> tuple[Fold, int | None, str, Topic | None]:
+        """The first digest of the plan, as `ContextBuilder.fold` creates it."""
+        return self.plan.folds[0], self.view.version, self.strategy.name, self.view.topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +177,23 @@ class ContextBuilder:
         request = _without_beside(request)
         scene = await self._digested(key, request, strategy, problems)
         recalled = await self._recall(key, request, scene)
-        debts = (*problems, *recalled.degraded)
+        problems += recalled.degraded
         material = replace(
-            scene.material, debts=debts, recalled=tuple(recalled), earned=recalled.earned
+            scene.material,
+            problems=tuple(problems),
+            recalled=tuple(recalled),
+            earned=recalled.earned,
+            asks=not states_only(request.question or ""),
+            units=await self._recaller.units(key, recalled),
         )
         scene = replace(scene, material=material)
         context = await self._assembled(assemble, scene, request)
+        context = await self._filled(context, key, scene, request)
         if request.beside is not None:
             context = request.beside.merge(context)
-        elif context.tokens > context.whole_tokens or (scene.fits and not scene.holds_whole_log):
+        elif context.tokens > context.whole_tokens or (
+            scene.fits and not holds_whole_log(scene.view)
+        ):
             context = await self._or_whole_log(context, key, scene, request)
         context = with_person(context, about) if about else context
         context = await self._retrieve(replace(context, budget=asked.budget), request)
@@ -192,17 +206,20 @@ class ContextBuilder:
         conflicts = 0
         for round_ in range(limits.FOLD_ROUNDS_MAX + 1):
             scene = await self._look(key, request, strategy, problems)
-            if not scene.plan.folds or not request.fold:
-                break
             background = self._pending.is_background(scene.strategy)
-            if scene.fits and not background:
+            if not (scene.plan.folds and request.fold):
                 break
+            calm = None if background else await self._not_due(scene, request)
+            if calm is not None:
+                return calm
+            # A context that cannot be shown leaves no digest behind.
+            await self._assembled(check_room, scene, request)
             if background or round_ == limits.FOLD_ROUNDS_MAX:
                 problems += [] if background else [MORE_TO_FOLD]
                 await self._postpone(key, scene, request.budget)
                 break
             try:
-                await self._digest(key, scene)
+                await self.fold(key, *scene.first_fold)
             except ConflictError:
                 # Another process is digesting it, or just did: read it once more, do not wait.
                 conflicts += 1
@@ -214,6 +231,23 @@ class ContextBuilder:
                 break
         return scene
 
+    async def _not_due(self, scene: _Scene, request: BuildRequest) -> _Scene | None:
+        """The scene if no digest is due: a plan estimates a prompt, and here it is counted.
+
+        For strategies that digest when a prompt is more than their limit.
+        """
+        plan, view = scene.plan, scene.view
+        if scene.fits:
+            return scene
+        if not scene.strategy.waits or plan.limit_tokens is None or plan.open_max is not None:
+            return None
+        calm = replace(scene, plan=replace(plan, folds=()))
+        context = await self._assembled(assemble, calm, request)
+        seqs = {e.seq for u in view.open_units() if not u.problem for e in live(u.entries)}
+        quotes = plan.limit_tokens // _QUOTES_SHARE if scene.material.recall_tokens else 0
+        fits = context.tokens + quotes <= plan.limit_tokens and seqs <= set(context.seqs)
+        return calm if fits else None
+
     async def _assembled(self, build: Callable[..., T], scene: _Scene, request: BuildRequest) -> T:
         """What `build`, one of `context.assemble`, returns for the scene."""
         sizes = self._sizes_for(request.budget.model)
@@ -221,20 +255,40 @@ class ContextBuilder:
         large = len(scene.view.entries) > _ENTRIES_INLINE or _is_long(scene)
         return await asyncio.to_thread(build, *args) if large else build(*args)
 
+    async def _filled(
+        self, context: Context, key: Key, scene: _Scene, request: BuildRequest
+    ) -> Context:
+        """The context with older messages, if it has room because large ones do not fit."""
+        limit = min(request.budget.limit, scene.plan.limit_tokens or request.budget.limit)
+        for factor in _FURTHER:
+            first = scene.view.entries[0].seq if scene.view.entries else 0
+            free = limit - context.tokens
+            if scene.plan.open_max is None or first == 0 or free * _FREE_SHARE <= limit:
+                break
+            entries = await self._store.newest(key, request.budget.limit * factor)
+            older = tuple(entry for entry in entries if entry.seq < first)
+            if not older:
+                continue
+            view = replace(scene.view, entries=(*without_torn_start(older, 0), *scene.view.entries))
+            scene = replace(scene, view=view)
+            context = await self._assembled(assemble, scene, request)
+        return context
+
     async def _or_whole_log(
         self, context: Context, key: Key, scene: _Scene, request: BuildRequest
     ) -> Context:
         """The whole log instead of a context that is larger, or that has no need for digests."""
-        fits = scene.fits
-        if not scene.holds_whole_log:
+        if not holds_whole_log(scene.view):
             limit = request.budget.limit
+            if scene.fits:  # by the tokens of the budget's model, whatever was stored
+                limit = max(limit, scene.view.covered_tokens + scene.view.open_tokens)
             found = await look(self._store, key, layered(), tail_tokens=limit, fold_tokens=limit)
             view = replace(scene.view, entries=found.entries, next_seq=found.next_seq, topic=None)
             scene = replace(scene, view=view)
         whole = await self._assembled(assemble_whole, scene, request)
         if whole is None:
             return context
-        if fits or whole.tokens < context.tokens:
+        if scene.fits or whole.tokens < context.tokens:
             return whole
         return replace(context, log_tokens=whole.log_tokens)
 
@@ -253,7 +307,7 @@ class ContextBuilder:
                 logger.debug("No new messages to summarize for %s", key.conversation)
                 await self._pending.settle(key, scene.view.next_seq - 1, head)
                 return made
-            await self._digest(key, scene)
+            await self.fold(key, *scene.first_fold)
         return limits.FOLD_ROUNDS_MAX
 
     def forget(self, key: Key) -> None:
@@ -290,6 +344,7 @@ class ContextBuilder:
             ),
             newest_question(self._store, key, view),
         )
+        view, log_tokens = await self._measured(key, head, strategy, view, request)
         stored = text_size([digest.data for digest in view.digests])
         data = await run_by_size(
             stored, partial(self._important_data, key, view.digests, request.budget.model)
@@ -304,7 +359,7 @@ class ContextBuilder:
             question=question,
             past=request.past,
             tools_tokens=frame.tools_tokens,
-            log_tokens=self._log_tokens(head, request.budget),
+            log_tokens=log_tokens,
         )
         view = replace(
             view,
@@ -312,25 +367,29 @@ class ContextBuilder:
             fixed_tokens=frame.fixed_tokens,
             data_tokens=data.tokens[request.budget.model],
         )
-        planning = partial(self._plan_with_recall, strategy, view, request)
+        whole = material.log_tokens + frame.given_tokens
+        planning = partial(self._plan_with_recall, strategy, view, request, whole)
         if len(view.entries) > _ENTRIES_INLINE:
             plan, kept = await asyncio.to_thread(planning)
         else:
             plan, kept = planning()
         material = replace(material, recall_tokens=kept)
-        whole = material.log_tokens + frame.given_tokens
         return _Scene(
             strategy=strategy, view=view, material=material, plan=plan, whole_tokens=whole
         )
 
     def _plan_with_recall(
-        self, strategy: Strategy, view: View, request: BuildRequest
+        self, strategy: Strategy, view: View, request: BuildRequest, whole: int
     ) -> tuple[Plan, int | None]:
-        """The plan, and the tokens that are kept for recalled entries; None without a question."""
+        """The plan, and the tokens that are kept for recalled entries; None without a question.
+
+        None are kept if the `whole` log fits.
+        """
         plan = self._plan(strategy, view, request.budget)
         if request.question is None:
             return plan, None
-        if plan.open_max is not None:
+        fits = plan.limit_tokens is not None and whole <= plan.limit_tokens
+        if plan.open_max is not None or fits:
             return plan, request.budget.recall_room
         kept = _kept_for_recall(plan, view, request)
         return (self._plan(strategy, view, less(request.budget, kept)) if kept else plan), kept
@@ -356,30 +415,16 @@ class ContextBuilder:
     async def _view(
         self, key: Key, strategy: Strategy, request: BuildRequest, problems: list[str]
     ) -> View:
-        tail_tokens = request.budget.limit
-        if request.beside is not None:
-            tail_tokens = max(tail_tokens, request.beside.tail_tokens)
+        least = request.beside.tail_tokens if request.beside else 0
         look_at = partial(look, self._store, key, strategy)
         if strategy.by_topic:
             look_at = partial(self._topics.look, key)
-        read = partial(look_at, tail_tokens=tail_tokens, fold_tokens=limits.FOLD_TOKENS_MAX)
-        return await self.read_repaired(key, read, problems)
-
-    async def read_repaired(
-        self, key: Key, read: Callable[[], Awaitable[T]], problems: list[str]
-    ) -> T:
-        """What `read` returns; if a digest is damaged, again after it was set aside.
-
-        A damaged digest loses nothing: it is made again from the log, and what the application
-        stated from the journal. A damaged entry raises again.
-        """
+        tail_tokens = max(request.budget.limit, least)
+        tokens = {"tail_tokens": tail_tokens, "fold_tokens": limits.FOLD_TOKENS_MAX}
         try:
-            return await read()
+            return await look_at(**tokens)
         except StoreCorrupt:
-            aside = await self._digester.set_damaged_aside(key)
-            stated = await self._repairer.restore_data(key)
-            problems.append(DAMAGED.format(max(aside, 1), stated))
-            return await read()
+            return await self._repairer.look_again(key, partial(look_at, **tokens), problems)
 
     def _plan(self, strategy: Strategy, view: View, budget: Budget) -> Plan:
         """The strategy's plan, made in the tokens with which the entries were counted."""
@@ -401,12 +446,30 @@ class ContextBuilder:
         """The tokens that the budget's model takes for one that was counted when it was stored."""
         return self._sizes_for(budget.model).count.factor / self._count.factor
 
-    def _log_tokens(self, head: Head | None, budget: Budget) -> int:
-        """The tokens of the log, about, if the budget's model has another tokenizer."""
-        if head is None:
-            return 0
-        factor = self._factor(budget)
-        return int(head.tokens * factor) + head.entries * (factor > 1)
+    async def _measured(
+        self, key: Key, head: Head | None, strategy: Strategy, view: View, request: BuildRequest
+    ) -> tuple[View, int]:
+        """The view with all that fits by the tokens of the budget's model, and those of the log.
+
+        A model can count images and other files quite differently from the one by which they were
+        stored. What is not read is about as large as its text.
+        """
+        sizes, limit = self._sizes_for(request.budget.model), request.budget.limit
+        if head is None or sizes.count.is_like(self._count):
+            return view, head.tokens if head else 0
+        factor, more = self._factor(request.budget), sizes.count.factor > self._count.factor
+        if view.topic is not None or not view.entries:
+            return view, int(head.tokens * factor) + head.entries * more
+        entries, total = view.entries, await _counted(view.entries, sizes)
+        while entries[0].seq > 0 and total <= limit * _MARGIN:
+            first = entries[0].seq
+            page = await self._store.read(key, max(first - limits.BACKLOG_PAGE, 0), first - 1)
+            entries, total = (*page, *entries), total + await _counted(page, sizes)
+        before = entries[0].total - entries[0].tokens
+        total += int(before * factor) + entries[0].seq * more
+        if not strategy.opens:
+            return view, total
+        return replace(view, entries=entries), total
 
     async def fold(
         self, key: Key, fold: Fold, base: int | None, strategy: str, topic: Topic | None = None
@@ -434,11 +497,6 @@ class ContextBuilder:
         self._emit("fold", key, of_fold(digest))
         return digest
 
-    async def _digest(self, key: Key, scene: _Scene) -> None:
-        """Create the first digest of the plan."""
-        view = scene.view
-        await self.fold(key, scene.plan.folds[0], view.version, scene.strategy.name, view.topic)
-
     def _emit(self, name: str, key: Key, values: Mapping[str, float | str]) -> None:
         self._events(Event(name, key.tenant, key.conversation, values))
 
@@ -458,7 +516,6 @@ class ContextBuilder:
         """Old entries for the question; none if the whole log is shown."""
         if not request.question or not scene.material.recall_tokens or scene.fits:
             return Hits()
-        question = await self._rewriter.standalone(key, request.question)
         # Some of them are already in the context, so request more than fits.
         limit, stated = request.budget.limit, request.budget.recall_tokens
         most = quote.most_quotes(limit) if stated is None else stated
@@ -466,7 +523,14 @@ class ContextBuilder:
         tokens = 2 * room
         newest = scene.view.entries
         shown_from = newest[0].seq if newest else scene.view.next_seq
-        return await self._recaller.for_context(key, question, tokens, shown_from)
+        return await self.recall(key, request.question, tokens, shown_from)
+
+    async def recall(
+        self, key: Key, question: str, tokens: int, shown_from: int = 0, scope: Scope | None = None
+    ) -> Hits:
+        """Entries for a question in the conversation, or in `scope`."""
+        asked = await self._rewriter.standalone(key, question)
+        return await self._recaller.for_context(key, asked, tokens, shown_from, scope)
 
     async def _retrieve(self, context: Context, request: BuildRequest) -> Context:
         """The context with the documents of the retriever, as many as fit."""
@@ -507,6 +571,13 @@ class ContextBuilder:
         if model not in self._sizes:
             self._sizes[model] = Sizes(counter(model or ""))
         return self._sizes[model]
+
+
+async def _counted(entries: Sequence[Entry], sizes: Sizes) -> int:
+    """The tokens of entries for a model."""
+    there = live(entries)
+    chars = sum(len(entry.message.text) for entry in there if not sizes.knows(entry))
+    return await run_by_size(chars, lambda: sum(map(sizes.entry, there)))
 
 
 def _without_beside(request: BuildRequest) -> BuildRequest:

@@ -33,6 +33,7 @@ logger: Final = logging.getLogger("firnline.digest")
 
 _WRONG: Final = frozenset(["empty", "refusal", "unsupported", "echo", "not_shorter", "broken"])
 _FAR_TOO_SHORT: Final = 8  # fewer than 1/8 of the requested words is no summary
+_QUOTE_CHARS: Final = 40
 _TARGET_SHARE: Final = 0.95  # a summary is shorter than what it covers
 
 
@@ -68,20 +69,23 @@ class DigestWriter:
             span = await self._read(key, start, last, digest.topic)
             window = await self._window(key, digest, job)
             fresh = span.entries
-            end = fresh[-1].seq if fresh else last
+            brief = _brief(job, state, fresh, window.entries)
             try:
-                state = await self._step(key, state, span, window, job)
+                summary, extracted = await asyncio.gather(
+                    self._summarize(key, brief), self._extract(key, brief)
+                )
             except ModelError:
                 torn = not fresh or result_ids(fresh[0].message)  # empty once erased
                 if not state.written or job.fold.slides or torn:
                     raise
                 digest = replace(digest, last_seq=start - 1)
                 break
-            start = end + 1
-        text = state.text
+            skipped = window.skipped if window.entries else span.skipped
+            state = await self._advanced(state, brief, summary, extracted, skipped, job.fold)
+            start = (fresh[-1].seq if fresh else last) + 1
         made = replace(
             digest,
-            text=text,
+            text=state.text,
             data=items.to_json(state.items, state.set_aside),
             receipt=_over_span(state.receipt, digest, await self._covered(key, digest)),
             made_by=state.made_by,
@@ -137,38 +141,27 @@ class DigestWriter:
         span = await self._read(key, digest.first_seq, digest.last_seq, None)
         return span._replace(entries=_entries_to_digest(span.entries))
 
-    async def _step(
-        self, key: Key, state: _Progress, fresh: _Span, window: _Span, job: DigestJob
+    async def _advanced(
+        self,
+        state: _Progress,
+        brief: Brief,
+        summary: Written,
+        extracted: Written,
+        skipped: Sequence[Skipped],
+        fold: Fold,
     ) -> _Progress:
-        """Summarize and extract some entries, based on the earlier steps."""
-        told = _entries_to_digest(fresh.entries)
-        earlier = (state.text,) if state.written else tuple(d.text for d in job.takes)
-        words_min, words_max = _target(job.words, (*told, *window.entries), earlier)
-        brief = Brief(
-            entries=told,
-            earlier=earlier,
-            window=window.entries,
-            first_seq=job.fold.first_seq,
-            words_min=words_min,
-            words_max=words_max,
-            tokens_max=job.tokens_max,
-            prompt=job.fold.prompt,
-        )
-        summary, extracted = await asyncio.gather(
-            self._summarize(key, brief), self._extract(key, brief)
-        )
-        found, aside = await asyncio.to_thread(check_items, extracted.items, told)
+        """The state after a step: the summary, the important data and the receipt so far."""
+        found, aside = await asyncio.to_thread(check_items, extracted.items, brief.entries)
         merged = await asyncio.to_thread(items.merge, state.items, found)
-        skipped = window.skipped if window.entries else fresh.skipped
         paper = await self._receipt(state, brief, summary.text, merged, skipped)
-        paper["residue"] = self._bounded_residue(paper["residue"], job.fold.residue_tokens)
+        paper["residue"] = self._bounded_residue(paper["residue"], fold.residue_tokens)
         return _Progress(
             written=True,
             text=summary.text,
             items=merged,
             set_aside=(*state.set_aside, *aside)[-limits.SET_ASIDE_MAX :],
             receipt=paper,
-            before=() if job.fold.slides else (paper,),
+            before=() if fold.slides else (paper,),
             made_by=summary.made_by,
             calls=state.calls + summary.calls + extracted.calls,
             spent_tokens=state.spent_tokens + summary.spent_tokens + extracted.spent_tokens,
@@ -349,6 +342,26 @@ def _is_since(row: Any, first_seq: int) -> bool:
     return type(seq) is int and seq >= first_seq
 
 
+def _brief(
+    job: DigestJob, state: _Progress, fresh: Sequence[Entry], window: tuple[Entry, ...]
+) -> Brief:
+    """What a summarizer is asked for: the new entries, after what is written already."""
+    told = _entries_to_digest(fresh)
+    earlier = (state.text,) if state.written else tuple(digest.text for digest in job.takes)
+    wanted = job.words[0], max(job.words[1], limits.DIGEST_WORDS_MIN)
+    words_min, words_max = _target(wanted, (*told, *window), earlier)
+    return Brief(
+        entries=told,
+        earlier=earlier,
+        window=window,
+        first_seq=job.fold.first_seq,
+        words_min=words_min,
+        words_max=words_max,
+        tokens_max=job.tokens_max and max(job.tokens_max, limits.DIGEST_TOKENS_MIN),
+        prompt=job.fold.prompt,
+    )
+
+
 def _entries_to_digest(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """The entries to digest: without the leading system messages and without injected ones."""
     start = 0
@@ -400,5 +413,7 @@ def _severity(problems: Sequence[check.SummaryProblem]) -> int:
 
 
 def _placeholder(brief: Brief) -> str:
-    """The text for entries without words, such as images: a digest is never empty."""
-    return f"({plural(len(brief.entries), 'message')} without text)"
+    """The text for messages without sentences, such as images: a digest is never empty."""
+    said = [entry.message.text.strip() for entry in brief.window or brief.entries]
+    first = next(filter(None, said), "")
+    return first[:_QUOTE_CHARS] or f"({plural(len(said), 'message')} without text)"

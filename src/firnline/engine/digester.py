@@ -11,7 +11,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final, TypeAlias, TypeVar
@@ -63,9 +63,8 @@ class DigestLease:
                 await asyncio.shield(self._store.release(self._lease))
 
 
-async def _keep_alive(store: Store, lease: Lease, seconds: float, work: Awaitable[T]) -> T:
-    """Do the work and renew the lease meanwhile; the work stops if the lease is lost."""
-    task = asyncio.ensure_future(work)
+async def _keep_alive(store: Store, lease: Lease, seconds: float, task: asyncio.Task[T]) -> T:
+    """The task's result; meanwhile the lease is renewed. If it is lost, the task is stopped."""
     try:
         while not task.done():
             await asyncio.wait({task}, timeout=seconds / 3)
@@ -234,9 +233,8 @@ class Digester:
         try:
             # Not earlier: from now on, a merge of topics sees this digest.
             await self._check_same(lease.key, job.topic)
-            made = await _keep_alive(
-                self._store, lease, self._lease_seconds, self._writer.write(lease.key, begun, job)
-            )
+            writing = asyncio.create_task(self._writer.write(lease.key, begun, job))
+            made = await _keep_alive(self._store, lease, self._lease_seconds, writing)
             milliseconds = round((time.perf_counter() - started) * 1e3)
             made = replace(made, status="completed", milliseconds=milliseconds)
             made = await self._store.finish_digest(lease, made)
@@ -257,7 +255,7 @@ class Digester:
             new = await self._store.members(key, topic.id, topic.last_seq + 1)
             if now is not None and now.entries == topic.entries + len(new):
                 return
-        raise ConflictError(f"{key.conversation}: topic {topic.id} was merged meanwhile")
+        raise ConflictError(f"{key.conversation}: topic {topic.id} was merged in the meantime")
 
     async def _fail(self, lease: Lease, begun: Digest, error: BaseException) -> None:
         """Mark the digest as failed; if that fails, too, its lease expires."""

@@ -25,11 +25,12 @@ from firnline.embedding import embedder_beside
 from firnline.embedding.words import WordEmbedder
 from firnline.engine.context_builder import ContextBuilder
 from firnline.engine.digester import Digester
-from firnline.engine.erasure import MessageEraser
+from firnline.engine.erasure import MessageEraser, erase_conversations_of
 from firnline.engine.events import Events, of_erase
 from firnline.engine.options import MemoryOptions
 from firnline.engine.pending import PendingDigests, StrategyRegistry
 from firnline.engine.people import People
+from firnline.engine.person import ErasedPerson
 from firnline.engine.project_contexts import ProjectContexts
 from firnline.engine.prover import Prover, Sign
 from firnline.engine.question import QuestionRewriter
@@ -37,7 +38,7 @@ from firnline.engine.recall import AUTO, Recaller, as_embedder
 from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.engine.worker import Worker
-from firnline.errors import FirnlineError, outline
+from firnline.errors import FirnlineError, UnknownPerson, outline
 from firnline.log import limits
 from firnline.log.entry import Appended, Erased, Key
 from firnline.log.message import Message
@@ -55,7 +56,7 @@ class Engine:
     """The parts of a memory."""
 
     def __init__(self, store: Store, tenant: str, clock: Clock, options: MemoryOptions) -> None:
-        self._store, self._tenant = store, tenant
+        self._store, self._tenant, self._clock = store, tenant, clock
         self._opened: dict[str, ChatModel] = {}
         self.model = self.open_model(options.get("model"))
         name = options.get("tokens_of") or (self.model.name if self.model else DEFAULT_MODEL)
@@ -100,9 +101,12 @@ class Engine:
             events=self.events,
             count=self.count,
         )
-        self.contexts = ProjectContexts(store, self.builder, self.pending, self.count)
+        self.contexts = ProjectContexts(
+            store, self.builder, self.pending, self.repairer, self.count
+        )
         # Only this tenant's digests: its messages must not reach another tenant's model.
-        self.worker = Worker(store, self.builder.digest_pending, clock=clock, tenant=tenant)
+        own = frozenset({tenant})
+        self.worker = Worker(store, self.builder.digest_pending, clock=clock, tenants=own)
         self.pending.listeners.append(self._wake_worker)
         self._works = self._may_work = options.get("worker", True)
 
@@ -146,6 +150,7 @@ class Engine:
         await asyncio.to_thread(self.count.text, "")
         if self._works:
             self.recaller.poke()  # entries that other processes left without vectors
+            self.people.start()
         if self._background and self._works:
             self.worker.start()
 
@@ -154,6 +159,7 @@ class Engine:
         self._works = False  # nothing starts that would not be stopped
         async with AsyncExitStack() as closing:  # each is closed, even if others fail
             closing.push_async_callback(self._store.close)
+            closing.push_async_callback(self.people.close)
             for model in {*self._opened.values(), *filter(None, [self.model])}:
                 closing.push_async_callback(model.close)
             closing.push_async_callback(self.recaller.close)
@@ -166,21 +172,28 @@ class Engine:
     ) -> None:
         """After an append: new entries get vectors and digests in the background.
 
-        A failure is logged and not raised: the messages are stored, and a caller that is told
-        otherwise would store them again. The next append or context makes up for it.
+        What its person states is read. A failure is logged and not raised: the messages are
+        stored, and a caller that is told otherwise would store them again. The next append or
+        context makes up for it.
         """
+        name = f"{key.conversation} (tenant {key.tenant})"
         try:
             if self._works:
                 self.recaller.poke(key)
             await self.pending.on_append(key, messages)
-            if person is not None:  # else it is read when it is needed
-                await self.people.on_append(key, appended, person)
         except Exception as error:
             self.pending.forget(key)
-            name = f"{key.conversation} (tenant {key.tenant})"
             if not isinstance(error, FirnlineError):
                 logger.exception("%s: internal error after an append", name)
             logger.warning("%s: its digests are not recorded as pending: %s", name, outline(error))
+        try:
+            if person is not None or key in self.people.known:  # else it is read when needed
+                await self.people.on_append(key, appended, person)
+        except Exception as error:
+            self.people.forget(key)
+            if not isinstance(error, FirnlineError):
+                logger.exception("%s: internal error after an append", name)
+            logger.warning("%s: its facts are read later: %s", name, outline(error))
 
     async def on_branch(self, source: Key, seq: int, key: Key) -> None:
         """After a branch was written: vectors as its source has them, and digests."""
@@ -210,9 +223,32 @@ class Engine:
         self.forget_all(erased, others)
         for one in (erased, *others):
             key = Key(self._tenant, one.conversation)
-            await self.people.read(key)
+            await self.people.reader.read(key)
             if one.digests:
                 await self.pending.on_round(key)
+
+    async def erase_person(self, person: str) -> ErasedPerson:
+        """Erase a person; see `Memory.erase_person`."""
+        facts = await self.people.count(person)
+        known = await self.people.drop(person)
+        where = self._store, self.people, self.eraser, self._tenant, person
+        try:
+            done, survives = await erase_conversations_of(*where)
+        finally:
+            await self._store.scrub()
+        if not (done or known):
+            raise UnknownPerson(f"there is no person {person!r}")
+        await self.people.drop(person)
+        for one in done:
+            self.events.timed("erase", one.conversation).done(of_erase, one)
+            self.forget(Key(self._tenant, one.conversation))
+        return ErasedPerson(
+            person=person,
+            conversations=tuple(done),
+            facts=facts,
+            erased_at=self._clock(),
+            survives=tuple(survives),
+        )
 
     def _wake_worker(self) -> None:
         if self._works:

@@ -5,7 +5,7 @@ What depends on a message is decided here and written by the store in one step w
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,24 +13,24 @@ from typing import Final
 
 from firnline import topics
 from firnline.context import marks
-from firnline.context.plan import is_question, units
+from firnline.context.plan import is_of_tool, is_question, with_pairs
 from firnline.context.render import render_digest
 from firnline.digest.withdraw import withdraw
+from firnline.engine.limits import ERASURE_TRIES
 from firnline.engine.people import People
 from firnline.engine.recall import check_time
 from firnline.engine.topic_assigner import TopicAssigner
-from firnline.errors import ConflictError, InputError, ModelError, UnknownConversation
+from firnline.errors import ConflictError, InputError, UnknownConversation
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Erased, Erasure, Key, Topic, live, runs
-from firnline.log.message import ROLES, Message, Role, call_ids, result_ids
+from firnline.log.entry import Digest, Entry, Erased, Erasure, Head, Key, Topic, live, runs
+from firnline.log.message import ROLES, Message, Role
 from firnline.log.tokens import TokenCounter
 from firnline.protocols import Clock, Store, TopicAssignments
 from firnline.store.cards import quoting_cards
-from firnline.transfer.branch import branches_of, copies_in, traces_of
+from firnline.transfer.branch import Relatives, branches_of, copies_in, traces_of
 from firnline.transfer.scan import heads
 
 _ROUNDS: Final = 10  # of branches that were created while the others were erased
-_TRIES: Final = 20
 _EVER: Final = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
 
@@ -67,6 +67,70 @@ async def _erase_all(store: Store, people: People, key: Key, names: Sequence[str
             await people.withdraw(Key(key.tenant, name))
             done.append(await store.erase(Key(key.tenant, name)))
     return done
+
+
+# -- people -----------------------------------------------------------------------------------
+
+
+async def erase_conversations_of(
+    store: Store, people: People, eraser: MessageEraser, tenant: str, person: str
+) -> tuple[list[Erased], list[str]]:
+    """Erase a person's conversations, and the copies of their messages in branches of these.
+
+    A branch goes whole, unless it is with another person: it loses the copies only. What a
+    conversation has from the one that it is a branch of is no message of the person: neither that
+    one nor its other branches are touched. Also returns the conversations that hold copies still.
+    """
+    done: list[Erased] = []
+    left: set[str] = set()
+    while page := await store.conversations(tenant, person=person, limit=limits.PAGE_MAX):
+        known = {head.conversation: head async for head in heads(store, tenant)}
+        relatives = await Relatives.read(store, tenant)
+        for head in page:
+            for branch in _descendants(head.conversation, relatives, known):
+                done += await _erase_branch(store, people, eraser, tenant, (head, branch))
+            key = Key(tenant, head.conversation)
+            traces = await traces_of(store, key)
+            with suppress(UnknownConversation):  # another process erased it
+                erased = await store.erase(key)
+                copies = await branches_of(store, traces, relatives)
+                done.append(replace(erased, survives=tuple(copies)))
+                left.update(copies)
+    there = {name for name in left if await store.head(Key(tenant, name)) is not None}
+    found = [replace(one, survives=tuple(n for n in one.survives if n in there)) for one in done]
+    return found, sorted(there, key=str.encode)
+
+
+def _descendants(name: str, relatives: Relatives, known: Mapping[str, Head]) -> list[Head]:
+    """The branches of a conversation, and the branches of these, the latest first."""
+    found: dict[str, Head] = {}
+    waiting = [name]
+    while waiting:
+        of = waiting.pop()
+        for near in relatives.linked.get(of, ()):
+            head = known.get(near)
+            branched = head is not None and head.branch_of and head.branch_of[0] == of
+            if head is not None and branched and near != name and near not in found:
+                found[near] = head
+                waiting.append(near)
+    return list(found.values())[::-1]
+
+
+async def _erase_branch(
+    store: Store, people: People, eraser: MessageEraser, tenant: str, pair: tuple[Head, Head]
+) -> list[Erased]:
+    """Erase a branch that holds messages of a person's conversation, or these messages of it."""
+    own, branch = pair
+    first = own.branch_of[1] + 1 if own.branch_of else 0
+    key, copy = Key(tenant, own.conversation), Key(tenant, branch.conversation)
+    copies = await copies_in(store, branch.conversation, key, range(first, own.entries))
+    if not copies:
+        return []
+    with suppress(UnknownConversation):  # another process erased it
+        if branch.person in (None, own.person):
+            return await erase_conversation(store, people, copy, branches=False)
+        return [await eraser.erase_at(copy, copies)]
+    return []
 
 
 def _with_branches(certificate: Erased, done: Iterable[Erased], left: Sequence[str]) -> Erased:
@@ -126,6 +190,11 @@ class MessageEraser:
         names = sorted(left, key=str.encode)
         return [_with_branches(total, done.values(), names), *done.values()]
 
+    async def erase_at(self, key: Key, seqs: Sequence[int]) -> Erased:
+        """Erase the messages with these numbers, and calls and results that belong to them."""
+        entries = await self._store.at(key, seqs)
+        return await self._erase(key, await self._with_units(key, entries))
+
     async def matching(
         self, tenant: str, rule: ErasureRule, project: str | None
     ) -> AsyncIterator[Key]:
@@ -156,20 +225,17 @@ class MessageEraser:
     async def _with_units(self, key: Key, chosen: Sequence[Entry]) -> list[int]:
         """Their sequence numbers, and those of the calls and results that belong to them."""
         seqs = {entry.seq for entry in chosen}
-        of_tools = [entry.seq for entry in chosen if _is_of_tool(entry)]
+        of_tools = [entry.seq for entry in chosen if is_of_tool(entry.message)]
         reach = limits.TOOL_CALL_REACH
         near = {seq + step for seq in of_tools for step in range(-reach, reach + 1)}
         for first, last in runs(sorted(near)):
-            around = await self._store.read(key, max(first, 0), last)
-            for unit in units(around):
-                if any(entry.seq in of_tools for entry in unit.entries):
-                    seqs |= {entry.seq for entry in unit.entries if _is_of_tool(entry)}
+            seqs |= with_pairs(await self._store.read(key, max(first, 0), last), of_tools)
         return sorted(seqs)
 
     async def _erase(self, key: Key, seqs: Sequence[int]) -> Erased:
         if seqs:
             await self._people.withdraw(key, seqs[0])
-        for _ in range(_TRIES):
+        for _ in range(ERASURE_TRIES):
             erasure = await self._decide(key, seqs)
             with suppress(ConflictError):  # digests or topics have changed: decide again
                 return await self._store.erase_entries(key, erasure)
@@ -197,12 +263,7 @@ class MessageEraser:
         if not erased or not known.topics:
             return []
         members = await self._store.topics_of(key, [entry.seq for entry in erased])
-        there = known.topics.values()
-        try:
-            model, vectors = await self._topics.embedders.vectors(erased, there)
-        except ModelError:
-            model, vectors = "", {}  # the means are cleared
-        changed = topics.without_entries(known.topics, members, erased, vectors, model)
+        changed = topics.without_entries(known.topics, members, erased)
         gone = {entry.seq for entry in erased}
         return [
             topic if topic.title else replace(topic, title=await self._title(key, topic, gone))
@@ -228,10 +289,6 @@ def _matches(entry: Entry, rule: ErasureRule) -> bool:
     if entry.erased_at is not None or (rule.last_seq is not None and entry.seq > rule.last_seq):
         return False
     return rule.role in (None, entry.message.role)
-
-
-def _is_of_tool(entry: Entry) -> bool:
-    return bool(call_ids(entry.message) or result_ids(entry.message))
 
 
 def _sum(before: Erased | None, erased: Erased) -> Erased:

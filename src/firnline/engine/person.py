@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from firnline.digest.facts import Fact
+from firnline.digest.fact import Fact
 from firnline.errors import InputError
 from firnline.log.entry import Erased
 

@@ -13,59 +13,88 @@ import asyncio
 import contextvars
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from math import inf
 from typing import Any, Final, TypeAlias
 
+from firnline.context.budget import Budget
 from firnline.context.context import Context, LeftOut
-from firnline.context.marks import INTERRUPTED
 from firnline.context.person import person_sections
-from firnline.context.plan import FOLD_TOKENS_MIN, Fold, Strategy, View, covering, ends_round
+from firnline.context.plan import FOLD_TOKENS_MIN, Fold, Strategy
 from firnline.context.project import (
+    QUOTES_HEADING,
     Choice,
-    Part,
+    Others,
+    ProjectPart,
     ProjectView,
-    after_torn,
     choose,
-    is_torn,
     merged,
     own_strategy,
     show_others,
 )
-from firnline.context.render import Sizes, excerpt, render_data, render_digest, render_task
-from firnline.context.view import in_force, is_system, newest_question, read_frame
-from firnline.digest import items
+from firnline.context.quote import elsewhere_section
+from firnline.context.render import Sizes, excerpt, render_task
+from firnline.context.view import in_force, read_frame
 from firnline.engine.context_builder import Beside, BuildRequest, ContextBuilder
 from firnline.engine.pending import PendingDigests
-from firnline.errors import BudgetError, ConflictError, FirnlineError, ModelError, outline
+from firnline.engine.project_reader import ProjectReader, uncounted
+from firnline.engine.repair import Repairer
+from firnline.errors import (
+    BudgetError,
+    ConflictError,
+    FirnlineError,
+    ModelError,
+    StoreCorrupt,
+    outline,
+)
 from firnline.log import limits
-from firnline.log.entry import Entry, Head, Key, ProjectEntry
+from firnline.log.entry import Digest, Head, Key, ProjectEntry, Scope
 from firnline.log.message import Message
-from firnline.log.threads import run_by_size, text_size
+from firnline.log.threads import run_by_size
 from firnline.log.tokens import TokenCounter, counter
 from firnline.protocols import Store
-from firnline.recall.project import ProjectHistory
 
 logger: Final = logging.getLogger("firnline.context")
 
-_Place: TypeAlias = tuple[str, int]
-_Size: TypeAlias = tuple[Key, int, str | None, tuple[Any, ...]]
+_Place: TypeAlias = tuple[str, str | None, str | None, int, str | None, tuple[Any, ...]]
+"""What the first entry shown is remembered for: tenant, project, person, limit, model, parameters.
+"""
 _TASK_FRAME: Final = 100  # tokens around a task
 _WORDS: Final = (100, 600)  # of a digest
+
+
+@dataclass(frozen=True, slots=True)
+class _ProjectJob:
+    """A context to build, and the problems on the way."""
+
+    key: Key
+    request: BuildRequest
+    strategy: Strategy
+    sizes: Sizes
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters of the strategy."""
+        return self.strategy.parameters
 
 
 class ProjectContexts:
     """Builds contexts; those by the strategy `project` show the other conversations, too."""
 
     def __init__(
-        self, store: Store, builder: ContextBuilder, pending: PendingDigests, count: TokenCounter
+        self,
+        store: Store,
+        builder: ContextBuilder,
+        pending: PendingDigests,
+        repairer: Repairer,
+        count: TokenCounter,
     ) -> None:
         self._store, self._builder, self._count = store, builder, count
-        self._pending = pending
-        self._tasks: dict[Key, asyncio.Task[list[str]]] = {}
-        self._first_shown: OrderedDict[_Size, _Place] = OrderedDict()
+        self._pending, self._repairer = pending, repairer
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._first_shown: OrderedDict[_Place, tuple[str, int]] = OrderedDict()
 
     async def close(self) -> None:
         """Stop digesting in the background; the next context goes on with it."""
@@ -121,184 +150,104 @@ class ProjectContexts:
         self, key: Key, head: Head, request: BuildRequest, strategy: Strategy
     ) -> Context:
         """The context of a conversation with the others of its project."""
-        sizes, problems = self._sizes(request), list[str]()
-        view = await self._look(key, head, strategy, request, sizes, problems)
-        if len(view.parts) == 1:
-            return await self._builder.build(key, request, strategy)
-        choice = await self._choose(key, view, strategy, request, sizes)
-        shown = await self._begin(key.tenant, view, choice)
+        job = _ProjectJob(key, request, strategy, self._sizes(request))
+
+        async def read_digests(of: Key) -> tuple[Digest, ...]:
+            try:
+                return await in_force(self._store, of)
+            except StoreCorrupt:
+                look = partial(in_force, self._store, of)
+                return await self._repairer.look_again(of, look, job.problems)
+
+        reader = ProjectReader(self._store, key.tenant, head, job.sizes, read_digests)
+        view = await reader.read(strategy.parameters, request.budget.limit)
+        choice = await self._choose(job, view)
+        shown = await reader.begin(choice)
         if request.fold:
-            problems += await self._digest(key, view, choice, strategy)
+            await self._digest(job, view, choice)
         try:
-            context = await self._merge(key, view, choice, shown, strategy, request, sizes)
+            context = await self._merge(job, view, choice, shown)
         except BudgetError:
             context = await self._builder.build(key, request, strategy)
             alone = LeftOut("the other conversations of the project", "no room")
             context = replace(context, left_out=(*context.left_out, alone))
-        return replace(context, degraded=(*problems, *context.degraded))
-
-    # -- looking ------------------------------------------------------------------------------
-
-    async def _look(
-        self,
-        key: Key,
-        own: Head,
-        strategy: Strategy,
-        request: BuildRequest,
-        sizes: Sizes,
-        problems: list[str],
-    ) -> ProjectView:
-        """The newest entries of the project: all that could be shown, and one more."""
-        assert own.project is not None  # noqa: S101 - the caller has checked
-        history = ProjectHistory(self._store, key.tenant, own.project)
-        theirs = await _ancestors(self._store, history, key.tenant, own)
-        view = ProjectView(own=key.conversation)
-
-        async def first_of(head: Head) -> int:
-            name = head.conversation
-            begins = max(await history.shared(head), theirs.get(name, 0)) if name != view.own else 0
-            view.parts[name] = await self._part(Key(key.tenant, name), head, begins, problems)
-            return begins
-
-        most, count = _most_of(strategy.parameters, request.budget.limit)
-        waiting: list[ProjectEntry] = []
-        used = stored = 0
-        async for each in history.back(first_of):
-            waiting.append(each)
-            stored += each.entry.tokens
-            if used + stored > most or len(view.found) + len(waiting) > count:
-                used, stored = await _measure(view, waiting, sizes), 0
-                waiting = []
-                if used > most or len(view.found) > count:
-                    break
-        else:
-            await _measure(view, waiting, sizes)
-            view.complete = True
-        if view.own not in view.parts:
-            await first_of(own)
-        if not view.complete:
-            await _add_older(history, view, first_of)
-        return view
-
-    async def _part(self, key: Key, head: Head, begins: int, problems: list[str]) -> Part:
-        """A conversation of which nothing is shown yet."""
-        read = partial(in_force, self._store, key)
-        digests = await self._builder.read_repaired(key, read, problems)
-        version = max((digest.version for digest in digests), default=None)
-        return Part(head, begins, head.entries, covering(digests), version)
+        return replace(context, degraded=(*job.problems, *context.degraded))
 
     # -- choosing -----------------------------------------------------------------------------
 
-    async def _choose(
-        self, key: Key, view: ProjectView, strategy: Strategy, request: BuildRequest, sizes: Sizes
-    ) -> Choice:
+    async def _choose(self, job: _ProjectJob, view: ProjectView) -> Choice:
         """How many of the newest entries are shown."""
-        await self._find_question(key, view, sizes)
-        view.stated_tokens = await _stated_tokens(view, sizes)
+        request, own = job.request, view.parts[view.own].head
         frame = await read_frame(
             self._store,
-            key,
-            sizes,
+            job.key,
+            job.sizes,
             system=request.system,
             tools=request.tools,
             task=request.task or "",
-            next_seq=view.parts[view.own].head.entries,
+            next_seq=own.entries,
         )
-        about = request.person and person_sections(request.person, request.budget, sizes)
-        limit = (about.budget if about else request.budget).limit
+        limit = request.budget.limit
+        if request.person is not None:
+            limit = person_sections(request.person, request.budget, job.sizes).budget.limit
         quotes = request.budget.recall_tokens if request.question is not None else None
-        size = key, limit, request.budget.model, tuple(strategy.parameters.values())
-        choice = choose(
-            view, strategy.parameters, frame, limit, quotes, self._shown_before(size, view)
-        )
+        model, parameters = request.budget.model, tuple(job.parameters.values())
+        place = job.key.tenant, own.project, own.person, limit, model, parameters
+        before = self._shown_before(place, view)
+        choice = choose(view, job.parameters, frame, limit, quotes, before)
         if request.fold and choice.room is not None and choice.count:
             name, entry = view.found[choice.count - 1]
-            self._first_shown[size] = (name, entry.seq)
-            self._first_shown.move_to_end(size)
+            self._first_shown[place] = (name, entry.seq)
+            self._first_shown.move_to_end(place)
             if len(self._first_shown) > limits.PROMPTS_REMEMBERED:
                 self._first_shown.popitem(last=False)
         return choice
 
-    async def _find_question(self, key: Key, view: ProjectView, sizes: Sizes) -> None:
-        """Find the conversation's own newest question, and whether it is answered."""
-        mine = tuple(entry for name, entry in reversed(view.found) if name == view.own)
-        last = View(next_seq=view.parts[view.own].head.entries, entries=mine)
-        asked = view.question = await newest_question(self._store, key, last)
-        if asked is None:
-            return
-        count = partial(sizes.entry, asked)
-        view.question_tokens = await run_by_size(_uncounted(asked, sizes), count)
-        if not mine or asked.seq < mine[0].seq:
-            limit = limits.TOOL_CALL_REACH
-            mine = (*await self._store.read(key, asked.seq + 1, limit=limit), *mine)
-        later = [entry.message for entry in mine if entry.seq > asked.seq]
-        view.answered = any(ends_round(m) and INTERRUPTED not in m.metadata for m in later)
-
-    def _shown_before(self, size: _Size, view: ProjectView) -> int | None:
+    def _shown_before(self, place: _Place, view: ProjectView) -> int | None:
         """The position of the entry that was shown first the last time; None if there is none."""
-        place = self._first_shown.get(size)
-        if place is None:
+        first = self._first_shown.get(place)
+        if first is None:
             return None
-        places = ((name, entry.seq) for name, entry in view.found)
-        return next((at for at, each in enumerate(places) if each == place), len(view.found))
-
-    async def _begin(self, tenant: str, view: ProjectView, choice: Choice) -> list[ProjectEntry]:
-        """Where each conversation begins; returns the entries that are shown, in time order."""
-        shown = view.found[choice.count - 1 :: -1] if choice.count else []
-        for name, part in view.parts.items():
-            entries = [entry for at, entry in shown if at == name]
-            part.shown_from = entries[0].seq if entries else part.head.entries
-            if choice.room is None:
-                part.shown_from = part.begins
-            elif is_torn(entries):
-                first = part.shown_from
-                start = max(first - limits.TOOL_CALL_REACH, part.begins)
-                before = await self._store.read(Key(tenant, name), start, first - 1)
-                part.shown_from = after_torn((*before, *entries), first)
-        return [each for each in shown if each.entry.seq >= view.parts[each[0]].shown_from]
+        found = ((name, entry.seq) for name, entry in view.found)
+        return next((at for at, each in enumerate(found) if each == first), len(view.found))
 
     # -- digesting ----------------------------------------------------------------------------
 
-    async def _digest(
-        self, key: Key, view: ProjectView, choice: Choice, strategy: Strategy
-    ) -> list[str]:
-        """Digest what is not shown, now or in the background; returns what failed."""
+    async def _digest(self, job: _ProjectJob, view: ProjectView, choice: Choice) -> None:
+        """Digest what is not shown, now or in the background."""
         due = [part for part in view.parts.values() if part.is_due]
         if choice.room is None or choice.room.count is not None or not due:
-            return []
-        work = partial(self._fold_all, key, due, strategy, choice.room.memory)
-        if not self._pending.is_background(strategy):
-            return await work()
-        running = self._tasks.get(key)
+            return
+        if not self._pending.is_background(job.strategy):
+            await self._fold_all(job, due, choice.memory)
+            return
+        running = self._tasks.get(job.key)
         if running is None or running.done():
-            loop = asyncio.get_running_loop()
-            self._tasks[key] = loop.create_task(work(), context=contextvars.Context())
-        return []
+            work = self._fold_all(job, due, choice.memory)
+            task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+            self._tasks[job.key] = task
 
-    async def _fold_all(
-        self, own: Key, due: Sequence[Part], strategy: Strategy, memory: int
-    ) -> list[str]:
+    async def _fold_all(self, job: _ProjectJob, due: Sequence[ProjectPart], memory: int) -> None:
         """Digest the oldest entries of conversations; the rest is left to the next call."""
         made = 0
         for part in due:
-            key = Key(own.tenant, part.head.conversation)
+            key = Key(job.key.tenant, part.head.conversation)
             theirs = self._pending.strategies.strategy_of(part.head)
-            if key != own and theirs.name != "project":
+            if key != job.key and theirs.name != "project":
                 continue
             try:
-                made += await self._fold(key, part, strategy, memory)
+                made += await self._fold(key, part, job, memory)
             except ConflictError:
                 continue  # another process is digesting it
             except (ModelError, FirnlineError) as error:
                 logger.warning("%s: not digested now: %s", key.conversation, outline(error))
-                return [str(error)]
+                job.problems.append(str(error))
+                return
             if made == limits.FOLD_ROUNDS_MAX:
-                break
-        return []
+                return
 
-    async def _fold(self, key: Key, part: Part, strategy: Strategy, memory: int) -> bool:
+    async def _fold(self, key: Key, part: ProjectPart, job: _ProjectJob, memory: int) -> bool:
         """Digest what is not shown of a conversation, unless that is too little."""
-        parameters: Any = strategy.parameters
         start = part.digests[-1].last_seq + 1 if part.digests else 0
         last = part.shown_from - 1
         if part.digests and (await self._store.tokens_between(key, start, last) < FOLD_TOKENS_MIN):
@@ -309,117 +258,67 @@ class ProjectContexts:
             fresh_from=start,
             takes=tuple(digest.version for digest in part.digests),
             words=_WORDS,
-            tokens_max=min(parameters["summary_tokens"], max(memory // 2, FOLD_TOKENS_MIN)),
+            tokens_max=min(job.parameters["summary_tokens"], max(memory // 2, FOLD_TOKENS_MIN)),
         )
-        digest = await self._builder.fold(key, fold, part.version, strategy.name)
+        digest = await self._builder.fold(key, fold, part.version, job.strategy.name)
         part.digests, part.version = (digest,), digest.version
         return True
 
     # -- merging ------------------------------------------------------------------------------
 
     async def _merge(
-        self,
-        key: Key,
-        view: ProjectView,
-        choice: Choice,
-        shown: list[ProjectEntry],
-        strategy: Strategy,
-        request: BuildRequest,
-        sizes: Sizes,
+        self, job: _ProjectJob, view: ProjectView, choice: Choice, shown: list[ProjectEntry]
     ) -> Context:
         """The context of the conversation, with what is shown of the others."""
-        own = view.parts[view.own]
+        own, parts = view.parts[view.own], view.parts.values()
         needs = own.shown_from > 0 and bool(own.digests)
-        others_need = any(part.needed for part in view.parts.values() if part is not own)
-        mine = choice.memory // 2 if needs and others_need else choice.memory * needs
-        text = sum(_uncounted(each.entry, sizes) for each in shown)
-        text += sum(len(d.text) for part in view.parts.values() for d in part.needed)
-        memory = choice.memory - mine
-        others = await run_by_size(text, partial(show_others, view, choice, shown, memory, sizes))
-        spare = 0
-        if choice.room is not None:
-            spare = choice.room.total - choice.tokens - mine
-            spare -= sum(piece.tokens for piece in others.digests)
-        stated = request.budget.recall_tokens
-        spare = max(spare, 0) if stated is None else min(stated, spare)
+        others_need = any(part.needed for part in parts if part is not own)
+        memory = choice.memory // 2 if needs and others_need else choice.memory * needs
+        chars = sum(uncounted(each.entry, job.sizes) for each in shown)
+        chars += sum(len(digest.text) for part in parts for digest in part.needed)
+        others = await run_by_size(
+            chars, partial(show_others, view, choice, shown, choice.memory - memory, job.sizes)
+        )
+        spare = _room_for_quotes(choice, memory, others, job.request.budget)
+        others = await self._with_quotes(
+            job, view, others, spare if not own.shown_from else spare // 2
+        )
         beside = Beside(
             tokens=others.tokens,
-            recall_tokens=max(spare, 0),
+            recall_tokens=spare - others.quotes.tokens,
             tail_tokens=sum(e.tokens for name, e in shown if name == view.own),
             merge=partial(merged, view=view, shown=shown, others=others),
         )
-        factor = sizes.count.factor / self._count.factor
-        planned = own_strategy(strategy.parameters, own, choice.room, mine, factor)
-        return await self._builder.build(key, replace(request, beside=beside), planned)
+        factor = job.sizes.count.factor / self._count.factor
+        planned = own_strategy(job.parameters, own, choice.room, memory, factor)
+        return await self._builder.build(job.key, replace(job.request, beside=beside), planned)
+
+    async def _with_quotes(
+        self, job: _ProjectJob, view: ProjectView, others: Others, tokens: int
+    ) -> Others:
+        """With quotes of older entries of other conversations that fit the question."""
+        request, own = job.request, view.parts[view.own]
+        if not request.question or not tokens:
+            return others
+        scope = Scope(project=own.head.project, person=own.head.person)
+        hits = await self._builder.recall(job.key, request.question, 2 * tokens, scope=scope)
+        known = request.person.hits if request.person else ()
+        worthy = [
+            hit
+            for hit in hits[: hits.earned]
+            if hit.message.text and view.hides(hit) and hit not in known
+        ]
+        chars = sum(len(hit.message.text) for hit in worthy)
+        quoting = partial(elsewhere_section, worthy, tokens, job.sizes, QUOTES_HEADING, origin=True)
+        if not own.shown_from:  # else the search of the conversation itself says so
+            job.problems.extend(hits.degraded)
+        return replace(others, quotes=await run_by_size(chars, quoting))
 
 
-def _most_of(parameters: Mapping[str, Any], limit: int) -> tuple[int, float]:
-    """The most tokens and entries that a context can show of a project."""
-    if parameters["lean"]:
-        return min(parameters["last_tokens"], limit), parameters["last"]
-    return min(parameters["threshold_tokens"], limit), inf
-
-
-def _uncounted(entry: Entry, sizes: Sizes) -> int:
-    """The characters of a message that has to be counted."""
-    return 0 if sizes.knows(entry) else len(entry.message.text)
-
-
-async def _measure(view: ProjectView, entries: Sequence[ProjectEntry], sizes: Sizes) -> int:
-    """Add entries with their tokens; returns the tokens of all. Others' instructions have none."""
-    said = [entry if name == view.own or not is_system(entry) else None for name, entry in entries]
-    chars = sum(_uncounted(entry, sizes) for entry in said if entry is not None)
-
-    def count() -> list[int]:
-        return [0 if entry is None else sizes.entry(entry) for entry in said]
-
-    view.found += entries
-    view.tokens += await run_by_size(chars, count)
-    return sum(view.tokens)
-
-
-async def _stated_tokens(view: ProjectView, sizes: Sizes) -> int:
-    """The tokens of what the application stated in the conversation itself."""
-    digests = view.parts[view.own].digests
-    if not digests:
+def _room_for_quotes(choice: Choice, memory: int, others: Others, budget: Budget) -> int:
+    """The tokens for quotes; none if all of the project is shown."""
+    if choice.room is None:
         return 0
-
-    def count() -> int:
-        known = tuple(item for digest in digests for item in items.from_json(digest.data))
-        data = items.important_data([item for item in known if not item.seqs])
-        texts = [render_data(data)] if any(data.values()) else []
-        texts += [render_digest(d) for d in digests if d.last_seq < d.first_seq]
-        return sum(sizes.of(Message.user(text)) for text in texts)
-
-    return await run_by_size(text_size([digest.data for digest in digests]), count)
-
-
-async def _add_older(
-    history: ProjectHistory, view: ProjectView, first_of: Callable[[Head], Awaitable[int]]
-) -> None:
-    """Look at conversations that are older than what was read, the newest of them first."""
-    count = 0
-    async for head in history.heads():
-        if head.conversation in view.parts:
-            continue
-        count += 1
-        if count > limits.PROJECT_DIGESTS_MAX:
-            return
-        await first_of(head)
-
-
-async def _ancestors(
-    store: Store, history: ProjectHistory, tenant: str, own: Head
-) -> dict[str, int]:
-    """How many first entries of other conversations the conversation has, too: it is a branch."""
-    found: dict[str, int] = {}
-    head, most = own, own.entries
-    while len(found) < limits.BRANCH_DEPTH_MAX and (shared := await history.shared(head)):
-        source = head.branch_of[0] if head.branch_of else ""
-        most = min(most, shared)
-        following = await store.head(Key(tenant, source))
-        if following is None or source in found:
-            break
-        found[source] = most
-        head = following
-    return found
+    digests = sum(piece.tokens for piece in others.digests)
+    spare = max(choice.room.total - choice.tokens - memory - digests, 0)
+    return min(spare, budget.recall_room)

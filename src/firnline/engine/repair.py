@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from firnline.context.context import DAMAGED
 from firnline.digest import items
 from firnline.engine.digester import Digester
 from firnline.engine.topic_assigner import TopicAssigner
@@ -19,6 +20,8 @@ from firnline.store.journal import Stated
 from firnline.topics import apply_feedback, change_tags
 
 logger: Final = logging.getLogger("firnline.repair")
+
+T = TypeVar("T")
 
 _NEEDS_JOURNAL: Final = ("about", "pins", "projects")
 
@@ -66,6 +69,19 @@ class Repairer:
         for one in lost:
             await self._digester.amend(key, partial(_stated, one=one), one.get("summary"))
         return len(lost)
+
+    async def look_again(
+        self, key: Key, look: Callable[[], Awaitable[T]], problems: list[str]
+    ) -> T:
+        """What `look` returns after the digests that are damaged were set aside.
+
+        Nothing is lost by that: they are made again from the log, and what the application stated
+        from the journal. A damaged entry raises again.
+        """
+        aside = await self._digester.set_damaged_aside(key)
+        stated = await self.restore_data(key)
+        problems.append(DAMAGED.format(max(aside, 1), stated))
+        return await look()
 
     async def _items(self, key: Key) -> tuple[items.Item, ...]:
         newest = await self._store.newest_digest(key)

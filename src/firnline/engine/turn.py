@@ -189,7 +189,7 @@ async def append_to_turn(
     for _ in range(limits.ANSWER_TRIES):
         head = await store.head(key)
         if head is None or not await is_still(store, key, question):
-            raise UnknownConversation(f"{key.conversation!r} was erased meanwhile")
+            raise UnknownConversation(f"{key.conversation!r} was erased in the meantime")
         # If another message was stored first, check again that it was not erased.
         try:
             return await append(
@@ -250,7 +250,7 @@ class _Tally:
 
     def turn(self, answer: Entry, degraded: str = "") -> Turn:
         if self.context is None:
-            raise ModelError("the model was not asked")
+            raise ModelError("the turn ended before the model was called")
         return Turn(
             question=self.question,
             answer=answer,
@@ -335,15 +335,15 @@ async def _ask(
         about = {**_of_model(model), "stream": int(not whole), "compacted": compacted}
         return {**about, **of_completion(completion)}
 
-    with dialogue.timed("chat") as told:
+    with dialogue.timed("chat") as timer:
         if whole:
             completion = await model.complete(messages, tools=schemas, max_tokens=most)
-            told.done(described, completion)
+            timer.done(described, completion)
             yield completion
             return
         async for item in model.stream(messages, tools=schemas, max_tokens=most):
             if isinstance(item, Completion):
-                told.done(described, item)
+                timer.done(described, item)
             yield item
 
 

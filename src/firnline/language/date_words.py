@@ -14,6 +14,7 @@ from typing import Final
 
 from firnline.language import lexicon
 from firnline.log.regex import regex
+from firnline.log.text import normalize
 
 _SIGNS: Final = str.maketrans(
     {**dict.fromkeys("‐‒−", "-"), **dict.fromkeys("–—〜", " - "), "’": "'", "、": ",", "。": "."}
@@ -23,7 +24,7 @@ _EDGES: Final = " \t\r\n.,;:!?\"'`()[]«»„“”。？！"
 
 def fold(text: str) -> str:
     """`text` in lower case, without accents, with plain dashes, single spaces and clean ends."""
-    plain = unicodedata.normalize("NFKD", text.translate(_SIGNS).casefold()).translate(_SIGNS)
+    plain = normalize("NFKD", text.translate(_SIGNS).casefold()).translate(_SIGNS)
     bare = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return " ".join(bare.split()).strip(_EDGES)
 

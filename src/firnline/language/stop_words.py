@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from firnline.log.regex import regex
+from firnline.log.text import normalize
 
 _WORD: Final = regex(r"[^\W_]+(?:['’][^\W_]+)*")
 _ELISION: Final = regex(r"^(?:[cdjlmnst]|qu)['’](?=\w)")
@@ -65,7 +66,7 @@ steht stimmt tue tun tut trotzdem uberhaupt ungefahr uns unsere wahrend ware war
 wem wen wenig weniger wessen wie will willst wirklich wo wofur woher wohin wolle wollen wollte
 womit woran worauf woraus worum wovon wovor wurden ziemlich zuerst zumindest zuruck zusammen
 welche welchen welcher welches wenn wer werden wieder wieso wieviel will wird wo wozu wurde
-zwischen
+zwischen meinem unserem
 """)
 FRENCH_CORE: Final = _words("""
 au avec ce dans de elle en est et il je la le les nous ou par pas que qui se si sur un une vous y
@@ -158,6 +159,14 @@ POINTING: Final = _words(
 BEING: Final = _words("is are was were isn't aren't ist sind est sont es")
 """Between one of these and a last word, even those refer to something: "is that safe?"."""
 
+SPEAKERS: Final = _words("i we")
+ASKING: Final = _words("do did am are was were have had don't didn't")
+"""With one of these before them and an action after them, speakers ask for facts of themselves."""
+ACTIONS: Final = _words("work worked go gone going get got make made stop stopped")
+"""Stop words that say something as what a speaker does: "where do I work?"."""
+MEANWHILE: Final = _words("on from here wrong")
+"""After an action, these make it one of the conversation: "how do we go on?"."""
+
 OPENERS: Final = _words(
     "and but or so then also und aber oder dann et mais ou puis alors y e pero o а и но или тогда"
 )
@@ -174,6 +183,7 @@ OPENING_PAIRS: Final = (
 _NO_SUBJECT: Final = ENGLISH | GERMAN | FRENCH | SPANISH | RUSSIAN | FILLERS | REFERRING
 _OTHERS: Final = (GERMAN | FRENCH | SPANISH | RUSSIAN) - ENGLISH_FREQUENT
 _FOREIGN_LETTERS: Final = 0.2
+_WORDS_CLEAR: Final = 2
 _WORDS_ENOUGH: Final = 8
 _ENGLISH_SHARE: Final = 0.1
 _CHINESE_WORD: Final = regex("|".join(sorted(CHINESE, key=len, reverse=True)))
@@ -184,7 +194,7 @@ def fold(word: str) -> str:
     """A word in lower case without accents."""
     if word.isascii():
         return word.lower()
-    apart = unicodedata.normalize("NFKD", word.casefold().replace("’", "'"))
+    apart = normalize("NFKD", word.casefold().replace("’", "'"))
     return "".join(char for char in apart if not unicodedata.combining(char))
 
 
@@ -218,12 +228,20 @@ def content_weight(words: Sequence[str]) -> int:
     return weight
 
 
-def is_english(text: str) -> bool:
-    """Whether a text may be English: its letters, and the stop words of which language it has."""
+def is_english(text: str) -> bool | None:
+    """Whether a text is English; None if it does not show: "Docker Compose problem".
+
+    Two English function words show it, if not as many are of another language. Two of another
+    language, letters of another alphabet, or a sentence without an English one show the opposite.
+    """
     letters = [char for char in text if char.isalpha()]
     if sum(not char.isascii() for char in letters) > len(letters) * _FOREIGN_LETTERS:
         return False
     found = [fold(word) for word in split_words(text)]
     own = sum(word in ENGLISH_FREQUENT for word in found)
     foreign = sum(word in _OTHERS for word in found)
-    return own >= foreign and (len(found) < _WORDS_ENOUGH or own > len(found) * _ENGLISH_SHARE)
+    if foreign >= _WORDS_CLEAR and foreign > own:
+        return False
+    if len(found) >= _WORDS_ENOUGH and own < len(found) * _ENGLISH_SHARE:
+        return False
+    return True if own >= _WORDS_CLEAR and own > foreign else None

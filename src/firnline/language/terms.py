@@ -22,6 +22,7 @@ from firnline.language.stop_words import CORE
 from firnline.log import limits
 from firnline.log.message import Message, decode
 from firnline.log.regex import regex
+from firnline.log.text import normalize, slices
 
 # Kana, Han, Hangul, Thai, Lao, Khmer, Burmese (no spaces between words, or attached endings), and
 # emoji.
@@ -52,10 +53,14 @@ def fold(text: str) -> str:
     """Text without the differences that a search ignores."""
     if text.isascii():
         return text.lower()
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    return "".join(map(_fold, slices(text)))
+
+
+def _fold(text: str) -> str:
+    folded = normalize("NFKD", normalize("NFKC", text).casefold())
     marks = {c for c in set(folded) if unicodedata.category(c) == "Mn"}  # one lookup per character
     kept = "".join(c for c in folded if c not in marks) if marks else folded
-    return unicodedata.normalize("NFC", kept)
+    return normalize("NFC", kept)
 
 
 def searchable_text(message: Message) -> str:
@@ -66,16 +71,14 @@ def searchable_text(message: Message) -> str:
 
 def index_terms(text: str) -> list[str]:
     """The words of a text and its unspaced characters, folded, in order."""
-    folded = fold(text)
+    return [term for part in slices(fold(text)) for term in _terms(part)]
+
+
+def _terms(folded: str) -> Iterable[str]:
     if not _RUN_START.search(folded):
         return _WORD.findall(folded)  # the same, and much faster
-    terms: list[str] = []
-    for term in _TERM.findall(folded):
-        if _RUN_START.match(term):
-            terms.extend(term)
-        else:
-            terms.append(term)
-    return terms
+    terms = _TERM.findall(folded)
+    return chain.from_iterable(term if _RUN_START.match(term) else (term,) for term in terms)
 
 
 def is_unspaced(term: str) -> bool:
@@ -96,10 +99,9 @@ def spellings(terms: Sequence[str]) -> Iterator[str]:
 
 def identifier_parts(text: str) -> list[str]:
     """The parts of names that are written together, folded: ``getUserName``, ``TS2322``."""
-    if not _HUMP.search(text):
-        return []
     found: dict[str, None] = {}
-    for word in _WORD.findall(text):
+    with_humps = filter(_HUMP.search, slices(text))
+    for word in chain.from_iterable(map(_WORD.findall, with_humps)):
         if word.isalpha() and word[1:].islower():
             continue
         pieces = _PIECE.findall(word)
@@ -112,7 +114,7 @@ def identifier_parts(text: str) -> list[str]:
 def compounds(folded: str) -> list[str]:
     """Paths, addresses, codes and the like as a whole, and the names and hosts within them."""
     found: dict[str, None] = {}
-    for match in _COMPOUND.finditer(folded):
+    for match in chain.from_iterable(map(_COMPOUND.finditer, slices(folded))):
         for item in (match[0], *_SLASHES.split(match[0])):
             if len(item) <= _COMPOUND_CHARS and _JOINT.search(item) and not is_unspaced(item):
                 found[item] = None
@@ -148,7 +150,8 @@ def _accented(text: str) -> dict[str, str]:
     """The words of a text with their accents, by what they are without."""
     if text.isascii():
         return {}
-    words = frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+    plain = (normalize("NFKC", part).casefold() for part in slices(text))
+    words = frozenset(chain.from_iterable(map(_WORD.findall, plain)))
     pairs = ((fold(word), word) for word in words if not word.isascii())
     return {plain: word for plain, word in pairs if plain != word}
 

@@ -73,7 +73,9 @@ ECHO_SECTIONS_MAX: Final = 8
 ECHO_ENTRIES_MAX: Final = 2_000
 """Entries that one such section may quote."""
 RECALL_CALL_REACH: Final = 32
-"""Entries before the result of a recall tool that are searched for its call."""
+"""Entries before and after a recalled tool call or result that are searched for the others."""
+RECALL_UNITS_MAX: Final = 100
+"""Recalled tool calls and results for which that is done, the best ones."""
 
 # Queries.
 PAGE_MAX: Final = 1_000
@@ -90,6 +92,10 @@ COUNT_INLINE_CHARS: Final = 8_192
 """Texts up to this long are counted in the event loop, longer ones in a thread."""
 LOOP_CHARS_MAX: Final = 65_536
 """Texts up to this long are parsed and written in the event loop, longer ones in a thread."""
+SLICE_CHARS: Final = 65_536
+"""Characters of a long text that are passed to C code at once, which keeps all threads waiting."""
+MARKS_MAX: Final = 30
+"""Combining marks in a row that count when texts are compared, as in UAX 15."""
 
 # What is not text, where its size is not known or a file claims too much.
 PDF_PAGES_MAX: Final = 1_000
@@ -186,6 +192,10 @@ PROFILE_FACTS: Final = 60
 """Facts in a profile."""
 STATEMENTS_PER_CARD: Final = 500
 """Statements that are stored together."""
+PEOPLE_REMEMBERED: Final = 256
+"""People whose facts that hold are cached."""
+UNREAD_AT_ONCE: Final = 32
+"""Unread conversations of a person that a context reads first; the rest is read later."""
 APPEND_READ_MAX: Final = 500
 """Messages of an append that are read for facts at once; more are read later."""
 SENTENCES_MAX: Final = 600
@@ -204,6 +214,10 @@ PROMPT_TEXT_CHARS_MAX: Final = 40_000
 """Characters of one message in a digest prompt; the middle of longer ones is cut."""
 PROMPT_TOOL_CHARS_MAX: Final = 4_000
 """The same for tool results."""
+DIGEST_WORDS_MIN: Final = 12
+"""Words that a digest may have in any case: one of a word or two would tell nothing."""
+DIGEST_TOKENS_MIN: Final = 24
+"""The same in tokens."""
 DIGEST_INLINE_CHARS: Final = 20_000
 """Texts up to this long are digested in the event loop, longer ones in a thread."""
 
@@ -268,6 +282,12 @@ ASSIGN_PAGE: Final = 200
 """Entries assigned to topics in one step."""
 ASSIGN_SECONDS: Final = 60.0
 """How long to wait for the vectors of such a page."""
+TOPICS_EMBEDDED: Final = 100
+"""Topics, the newest ones, that get the vectors of another embedder when it changes."""
+TOPIC_SAMPLE: Final = 12
+"""Entries of such a topic, the newest ones, that are embedded."""
+ROUND_BACK: Final = 20
+"""Entries before an answer among which its question is looked for."""
 ASSIGN_CONFLICTS_MAX: Final = 20
 """Attempts to change topics that others change at the same time."""
 EMBED_PAGE: Final = 256
@@ -306,6 +326,8 @@ RECALL_TOKENS: Final = 2_000
 """Tokens of one result in a small window, if a quarter of it has room for as many."""
 RECALL_TOKENS_MIN: Final = 200
 """The smallest limit of a result: less has no room for a message and a note."""
+RECALL_HITS_DEFAULT: Final = 5
+"""Messages that a search of a model returns, unless it requests another number."""
 RECALL_HITS_MAX: Final = 50
 """Messages that a model may request in one search."""
 RECALL_DATED_MAX: Final = 100

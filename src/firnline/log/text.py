@@ -8,8 +8,9 @@ normalization, no change of case.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Final, TypeAlias, TypeGuard
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
 from firnline.errors import InputError
 from firnline.log import limits
@@ -157,6 +158,57 @@ def clean_name(name: str, what: str) -> str:
             f"{what}: {name!r} has control or invisible characters, or leading or trailing spaces"
         )
     return name
+
+
+# -- long texts -------------------------------------------------------------------------------
+
+_BREAK: Final = regex(r"[\s\u3001\u3002\uff01\uff0c\uff1b]")
+"""Characters that no word and no character made of several has inside."""
+
+
+def slices(text: str) -> Iterator[str]:
+    """The parts of a text in order, cut between words if there is such a place.
+
+    A call of C code on all of a long text would keep every other thread waiting.
+    """
+    start = 0
+    while len(text) - start > limits.SLICE_CHARS:
+        least, most = start + limits.SLICE_CHARS // 2, start + limits.SLICE_CHARS
+        near = _BREAK.search(text, least, most)
+        end = near.start() if near else most
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+    """The text in a Unicode normalization form, in linear time.
+
+    Of more combining marks in a row than any language has, the first are kept: sorting them takes
+    Python the square of their number.
+    """
+    if text.isascii():
+        return text
+    return "".join(unicodedata.normalize(form, _few_marks(part)) for part in slices(text))
+
+
+def _few_marks(text: str) -> str:
+    if len(text) <= limits.MARKS_MAX:
+        return text
+    marks = frozenset(filter(_is_mark, set(text)))
+    if not marks:
+        return text
+    kept, run = [], 0
+    for char in text:
+        run = run + 1 if char in marks else 0
+        if run <= limits.MARKS_MAX:
+            kept.append(char)
+    return "".join(kept)
+
+
+def _is_mark(char: str) -> bool:
+    """Whether normalization may move it: it, or what it is made of, is no start of a character."""
+    return unicodedata.combining(unicodedata.normalize("NFKD", char)[0]) > 0
 
 
 # -- what providers accept --------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from firnline.errors import FirnlineError, ModelError, ModelRefused, ModelTimeout
 from firnline.log.message import Message
-from firnline.models.structured import Rung, ask_structured
+from firnline.models.json_answer import Rung, ask_structured
 from firnline.protocols import ChatModel, Completion
 
 FunctionAnswer: TypeAlias = "str | Mapping[str, Any] | Message"

@@ -14,7 +14,7 @@ from firnline.errors import ModelError
 from firnline.models.answers import AnswerPieces, read_completion
 from firnline.models.endpoint import Body, ModelEndpoint, TransientFailure
 from firnline.models.events import read_events
-from firnline.models.structured import RUNGS, ask_structured
+from firnline.models.json_answer import RUNGS, ask_structured
 from firnline.protocols import Completion
 
 _PATH: Final = "/chat/completions"

@@ -24,6 +24,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from firnline.context.context import BY_WORDS_ONLY
+from firnline.embedding.likeness import likeness_of
 from firnline.embedding.token_embedder import TokenEmbedder
 from firnline.errors import FirnlineError, outline
 from firnline.log import limits
@@ -34,6 +35,7 @@ from firnline.models.guard import Breaker
 from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.chance import chances, count_earned
 from firnline.recall.copies import Copies, EntryPlace
+from firnline.recall.limits import BEHIND_MAX
 from firnline.recall.pack import by_value, pack, shown_tokens
 from firnline.recall.passage_finder import PassageFinder, VectorSearch
 from firnline.recall.passages import model_key
@@ -42,8 +44,6 @@ from firnline.recall.rank import features, order, token_feature
 from firnline.recall.repeats import without_repeats
 from firnline.recall.tools import find_recalled
 from firnline.recall.updates import put_current_first
-from firnline.topics import Rules
-from firnline.topics.similarity import likeness
 
 logger: Final = logging.getLogger("firnline.recall")
 
@@ -53,7 +53,6 @@ _TOKEN_CHARS: Final = 4
 _ALIKE: Final = 0.75  # a question is less like its answer than a message is like its topic
 _WIDER: Final = 20  # more vectors are compared if filters leave only some of them
 _MORE: Final = 4  # times as many candidates are read if some are copies of others
-_BEHIND_MAX: Final = 20  # conversations whose missing vectors are counted
 
 
 class _Near(NamedTuple):
@@ -106,7 +105,7 @@ class EntryFinder:
         self._embedder, self._near = embedder, near
         self._passages = PassageFinder(embedder, near)
         self._breaker = Breaker(failures=3)  # do not wait for an embedder that keeps failing
-        self._near_enough = _ALIKE * likeness(embedder.name, Rules()) if embedder else 1.0
+        self._near_enough = _ALIKE * likeness_of(embedder.name) if embedder else 1.0
 
     async def find(
         self,
@@ -280,16 +279,16 @@ class EntryFinder:
         if scope.conversation is None:
             names = [
                 key.conversation
-                for key in await self._store.unembedded(tenant, model, _BEHIND_MAX + 1)
+                for key in await self._store.unembedded(tenant, model, BEHIND_MAX + 1)
             ]
         counts = await asyncio.gather(
             *(
                 self._unembedded(Key(tenant, name), model, scope, shown_from)
-                for name in names[:_BEHIND_MAX]
+                for name in names[:BEHIND_MAX]
                 if name is not None
             )
         )
-        missing, more = sum(counts), "more than " if len(names) > _BEHIND_MAX else ""
+        missing, more = sum(counts), "more than " if len(names) > BEHIND_MAX else ""
         why = f"{more}{missing:,} messages have no vectors yet and are {BY_WORDS_ONLY}"
         return [why] if missing else []
 

@@ -1,27 +1,29 @@
 """What the hooks of coding agents lead to: their sessions in the log, compactions noted.
 
 Claude Code and Codex send the same events. Each names the agent's transcript, which is imported in
-the background. Cursor's events have the messages themselves. A compaction is noted with a receipt
-of what its summary lost.
+the background; it also says what a compaction left. Cursor's events have the messages themselves.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from firnline.adapters.compactions import begin_compaction, finish_compaction, list_compactions
+from firnline.adapters.compactions import list_compactions, note_compaction, note_records
 from firnline.errors import FirnlineError, InputError
 from firnline.log import fence
-from firnline.log.json_text import parse_json
+from firnline.log.hit import Hit
+from firnline.log.tokens import counter
 from firnline.memory import Memory
 from firnline.server.cursor_events import CURSOR, event_key, event_messages
+from firnline.transfer.formats.compactions import CompactionRecord, read_compactions
+from firnline.transfer.formats.records import SourceFile
 from firnline.transfer.importer import name_of
 
 logger: Final = logging.getLogger("firnline.server")
@@ -33,8 +35,16 @@ _FORMATS: Final[Mapping[str, str]] = {
 }
 PROMPTS: Final = frozenset({"UserPromptSubmit", "beforeSubmitPrompt"})
 """Events to whose answer something may be added for the model."""
-_COMPACTS: Final = frozenset({"PreCompact", "preCompact"})
+_COMPACTED: Final = frozenset({"PostCompact", "preCompact"})
+"""Events of a compaction. It may fail after the event before it, except with Cursor, which has no
+other one.
+"""
 _TRANSCRIPT: Final = ".jsonl"
+_ANY_PROMPT: Final = "Which port did we choose?"
+_ANY_TOKENS: Final = 100
+_RECALLED: Final = (
+    "From this session, before it was compacted (the messages themselves, not a summary):"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,7 @@ class HookEvent:
     transcript: Path | None
     """None if the events themselves have the messages."""
     fields: Mapping[str, Any]
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
     def conversation(self) -> str:
@@ -57,7 +68,12 @@ class HookEvent:
     def has_compacted(self) -> bool:
         """Whether the agent has just replaced its history by a summary."""
         restarted = self.name == "SessionStart" and self.fields.get("source") == "compact"
-        return restarted or self.name == "PostCompact"
+        return restarted or self.name in _COMPACTED
+
+    @property
+    def trigger(self) -> str:
+        """What a compaction was begun by."""
+        return str(self.fields.get("trigger") or "")
 
 
 @dataclass(slots=True)
@@ -69,6 +85,8 @@ class Captures:
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     read: dict[Path, tuple[int, int]] = field(default_factory=dict)
     """Size and time of each transcript when it was imported."""
+    triggers: dict[str, str] = field(default_factory=dict)
+    """What compactions were begun by that have not ended yet."""
 
     async def take(self, memory: Memory, event: HookEvent) -> None:
         """Store what the event has: no transcript would bring it later."""
@@ -77,11 +95,11 @@ class Captures:
             if messages := event_messages(event.fields):
                 done = event_key(event.fields)
                 await memory.append(event.conversation, messages, idempotency_key=done)
-            await note_compaction(memory, event)
+            await self._note(memory, event)
 
     def start(self, memory: Memory, event: HookEvent) -> None:
         """Import in the background; an import that waits already is enough for both."""
-        marks = event.name in _COMPACTS or event.has_compacted
+        marks = event.has_compacted or bool(event.trigger)
         key = f"{memory.tenant}\n{event.conversation}"
         if key in self.waiting and not marks:
             return
@@ -96,22 +114,38 @@ class Captures:
         async with lock:
             self.waiting.discard(key)
             try:
-                await self._import(memory, event)
-                await note_compaction(memory, event)
+                await self._capture(memory, event)
+                if event.has_compacted:  # so that indexes are up to date for the next prompt
+                    await recall_dropped(memory, event.conversation, _ANY_PROMPT, _ANY_TOKENS)
             except FirnlineError as error:
                 logger.warning("hook: cannot capture %s: %s", event.conversation, error)
             except Exception:
                 logger.exception("hook: internal error")
 
-    async def _import(self, memory: Memory, event: HookEvent) -> None:
-        """Import what is new in the transcript, if it is still there and has changed."""
-        if event.transcript is None or not event.transcript.is_file():
+    async def _capture(self, memory: Memory, event: HookEvent) -> None:
+        """Import what is new in the transcript, if it is still there, and note compactions."""
+        path, kind = event.transcript, _FORMATS[event.agent]
+        state = _state_of(path)
+        if path is None or state is None or self.read.get(path) == state:
+            await self._note(memory, event)
             return
-        status = event.transcript.stat()
-        state = status.st_size, status.st_mtime_ns
-        if self.read.get(event.transcript) != state:
-            await memory.import_file(event.transcript, as_format=_FORMATS[event.agent])
-            self.read[event.transcript] = state
+        await memory.import_file(path, as_format=kind)
+        await self._note(memory, event)
+        records = await asyncio.to_thread(_read_records, path, kind)
+        await note_records(memory, event.conversation, records)
+        self.read[path] = state
+
+    async def _note(self, memory: Memory, event: HookEvent) -> None:
+        """Note a compaction as soon as an event tells of it."""
+        trigger = event.trigger
+        if event.has_compacted:
+            trigger = trigger or self.triggers.pop(event.conversation, "")
+            summary = event.fields.get("compact_summary")
+            told = summary if isinstance(summary, str) else ""
+            until = event.at if event.transcript else None
+            await note_compaction(memory, event.conversation, trigger, told, at=until)
+        elif trigger:
+            self.triggers[event.conversation] = trigger
 
     async def close(self) -> None:
         """Wait for what is running."""
@@ -146,55 +180,37 @@ def _read_cursor(body: Mapping[str, Any]) -> HookEvent:
     return HookEvent(CURSOR, name, session, None, body)
 
 
-async def note_compaction(memory: Memory, event: HookEvent) -> None:
-    """Note that a compaction begins, or what it left."""
-    if event.name in _COMPACTS:
-        await begin_compaction(memory, event.conversation, str(event.fields.get("trigger") or ""))
-    if event.has_compacted and event.transcript is not None:
-        summary = await asyncio.to_thread(read_summary, event.transcript)
-        await finish_compaction(memory, event.conversation, summary)
+def _state_of(transcript: Path | None) -> tuple[int, int] | None:
+    """Size and time of a transcript; None if there is none."""
+    if transcript is None or not transcript.is_file():
+        return None
+    status = transcript.stat()
+    return status.st_size, status.st_mtime_ns
 
 
-def read_summary(transcript: Path) -> str:
-    """The newest summary in a transcript; empty if there is none."""
-    found = ""
-    if not transcript.is_file():
-        return found
-    with transcript.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            if '"isCompactSummary"' not in line and '"compacted"' not in line:
-                continue
-            try:
-                value = parse_json(line)
-            except (ValueError, RecursionError):
-                continue
-            found = _summary_in(value) or found
-    return found
-
-
-def _summary_in(line: Any) -> str:
-    if not isinstance(line, Mapping):
-        return ""
-    if line.get("isCompactSummary"):
-        message: Any = line.get("message")
-        content = message.get("content") if isinstance(message, Mapping) else None
-        return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    payload = line.get("payload")
-    if line.get("type") == "compacted" and isinstance(payload, Mapping):
-        return str(payload.get("message") or "")
-    return ""
+def _read_records(transcript: Path, kind: str) -> list[CompactionRecord]:
+    with transcript.open("rb") as stream:
+        return read_compactions(kind, SourceFile(transcript.name, stream))
 
 
 async def recall_dropped(memory: Memory, conversation: str, prompt: object, most: int) -> str:
-    """Messages that the agent has dropped and that fit its prompt, in at most so many tokens."""
-    dropped = await list_compactions(memory, conversation)
-    if not dropped or not isinstance(prompt, str) or not prompt.strip() or not most:
+    """Messages that the agent has dropped and that fit its prompt, in at most so many tokens.
+
+    What is not likely to help is left out, even if there is room for it.
+    """
+    compactions = await list_compactions(memory, conversation)
+    if not compactions or not isinstance(prompt, str) or not prompt.strip() or not most:
         return ""
+    dropped = {seq for each in compactions for seq in each.seqs}
     hits = await memory.recall(conversation, prompt, tokens=most)
-    said = sorted((hit.seq, hit.message.role, hit.text) for hit in hits)
-    last = dropped[-1].last
-    lines = [f"[{role}, message {seq}] {text.strip()}" for seq, role, text in said if seq <= last]
-    if not lines:
-        return ""
-    head = "From this session, before it was compacted (the messages themselves, not a summary):"
-    return "\n".join([head, *map(fence.escape, lines)])
+    chosen: list[Hit] = []
+    for hit in hits[: hits.earned]:
+        more = sorted([*chosen, hit], key=lambda each: each.seq)
+        if hit.seq in dropped and counter().text(_recalled_text(more)) <= most:
+            chosen = more
+    return _recalled_text(chosen) if chosen else ""
+
+
+def _recalled_text(hits: Sequence[Hit]) -> str:
+    lines = (f"[{hit.message.role}, message {hit.seq}] {hit.text.strip()}" for hit in hits)
+    return "\n".join([_RECALLED, *map(fence.escape, lines)])

@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any, Final, cast
 
 import h11
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -148,10 +149,11 @@ class BoundedConnection(H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self._settings, self._crowd = settings, crowd
         self.conn: _Parser = _Parser(settings.header_bytes_max)
-        self._application = self.app
+        self._application: ASGIApp = self.app
+        self.app = self._answer
         self._header_seconds = settings.header_seconds
         self._timer: asyncio.TimerHandle | None = None
-        self._over = self._ended = False
+        self._over = self._ended = self._answered = False
         self._phase, self._since = _Phase.HEAD, self.loop.time()
         self._window, self._received, self._was_paused = self._since, 0, False
         self._unsent = -1
@@ -217,7 +219,7 @@ class BoundedConnection(H11Protocol):
     def _current_phase(self) -> _Phase:
         ours, theirs = self.conn.our_state, self.conn.their_state
         if theirs is h11.SEND_BODY:
-            answered = ours is h11.DONE or ours is h11.MUST_CLOSE
+            answered = self._answered or ours is h11.DONE or ours is h11.MUST_CLOSE
             return _Phase.DRAIN if answered else _Phase.BODY
         if ours is h11.IDLE and theirs is h11.IDLE:
             begun = self.cycle is None or bool(self.conn.trailing_data[0])
@@ -321,6 +323,26 @@ class BoundedConnection(H11Protocol):
         self.transport.write_eof()
         self.loop.call_later(limits.LINGER_SECONDS, self.transport.abort)
 
+    def _answer(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """The application; the rest of a request that it has not read is read before its end.
+
+        Otherwise uvicorn would close the connection with unread data, which resets it, and a client
+        that first sends all of its request would never read the response.
+        """
+
+        async def send_and_drain(message: Message) -> None:
+            is_last = message["type"] == "http.response.body" and not message.get("more_body")
+            if is_last and self.conn.their_state is h11.SEND_BODY and _closes(scope):
+                await send({**message, "more_body": True})
+                self._answered = True
+                self._follow()
+                while (await receive()).get("more_body"):
+                    pass
+                message = {"type": "http.response.body"}
+            await send(message)
+
+        return self._application(scope, receive, send_and_drain)
+
     async def _answer_health(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application beyond the cap."""
         if scope["path"] in HEALTH:
@@ -330,3 +352,11 @@ class BoundedConnection(H11Protocol):
         response = error_response(NotReady(text), scope["path"])
         response.headers["connection"] = "close"
         await response(scope, receive, send)
+
+
+def _closes(scope: Scope) -> bool:
+    """Whether the connection ends with this request."""
+    options = [value.lower() for name, value in scope["headers"] if name == b"connection"]
+    if scope["http_version"] == "1.0":
+        return b"keep-alive" not in options
+    return b"close" in options

@@ -24,12 +24,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from firnline.errors import InputError
 from firnline.log.regex import regex
 from firnline.protocols import Event, Observer
-from firnline.server import tracing
+from firnline.server import span_info
 from firnline.server.logs import RequestInfo, current_request, redact
 from firnline.server.metrics import Metrics
 from firnline.server.peer import Networks, client_address
 from firnline.server.settings import is_loopback
-from firnline.server.tracing import ReportResponse, Tracer
+from firnline.server.span_info import ReportResponse, Tracer
 
 logger: Final = logging.getLogger("firnline.access")
 
@@ -85,7 +85,7 @@ class RequestMiddleware:
         """Report the response to the span, the metrics and the log."""
         method, route, current = scope["method"], template(scope), current_request.get()
         about = (response.id, current.tenant if current else None, response.error)
-        report(tracing.describe_response(route, method, response.status, *about))
+        report(span_info.describe_response(route, method, response.status, *about))
         seconds = time.perf_counter() - response.started
         place = route or UNMATCHED
         if self._metrics:
@@ -152,7 +152,7 @@ def _id_of(headers: Headers) -> str:
     return given if valid else secrets.token_hex(16)
 
 
-def _ignore(_: tracing.SpanInfo) -> None:
+def _ignore(_: span_info.SpanInfo) -> None:
     """Used without a tracer."""
 
 

@@ -1,6 +1,6 @@
 """Spans by OpenTelemetry's SDK, sent to a collector by OTLP over HTTP.
 
-Needs the extra ``firnline[otel]``; `firnline.server.tracing` defines the contents of spans.
+Needs the extra ``firnline[otel]``; `firnline.server.span_info` defines the contents of spans.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from firnline import __version__
 from firnline.protocols import Event
-from firnline.server.tracing import ReportResponse, SpanInfo, describe_event, describe_note
+from firnline.server.span_info import ReportResponse, SpanInfo, describe_event, describe_note
 
 _PATH: Final = "/v1/traces"
 _NANOSECONDS: Final = 1_000_000

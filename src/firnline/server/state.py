@@ -15,10 +15,10 @@ from firnline.server.metrics import Metrics
 from firnline.server.proxy.upstream import Upstream
 from firnline.server.rate_limit import RateLimiter
 from firnline.server.settings import Settings
+from firnline.server.span_info import Tracer
 from firnline.server.streams import Streams
 from firnline.server.telegram.worker import TelegramWorker
 from firnline.server.tenants import Tenants
-from firnline.server.tracing import Tracer
 
 if TYPE_CHECKING:
     from firnline.mcp.endpoint import Endpoint

@@ -22,7 +22,7 @@ def check_erasure(key: Key, erasure: Erasure, entries: int, version: int, revisi
     if not all(0 <= seq < entries for seq in erasure.seqs):
         raise InputError(f"{key.conversation} has {entries} messages; not all of these exist")
     if (erasure.version, erasure.revision) != (version, revision):
-        raise ConflictError(f"{key.conversation}: digests or topics have changed; decide again")
+        raise ConflictError(f"{key.conversation}: digests or topics have changed; retry")
 
 
 def certificate(

@@ -7,24 +7,29 @@ number, so none overwrites another; if both read the same messages, the facts ar
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+from weakref import WeakValueDictionary
 
-from firnline.digest.facts import DatedStatement, Revert
-from firnline.digest.slots import Statement
-from firnline.errors import StoreCorrupt, UnknownConversation
+from firnline.digest.fact import SAID, DatedStatement, Revert
+from firnline.errors import StoreCorrupt, StoreUnavailable, UnknownConversation
+from firnline.language.statements.patterns import Statement
 from firnline.log import limits
 from firnline.log.entry import Card, Key, genesis
 from firnline.log.message import encode_json
 from firnline.protocols import Store
+from firnline.store.limits import FACT_TRIES
 
 FACT: Final = "fact"
 PROFILE: Final = "profile"
 PROGRESS: Final = "fact-progress"
+ERASURES: Final = "fact-erasures"
 _LAST: Final = 10**12  # numbers are counted down from here, so that the newest card sorts first
-_NUMBERS_TRIED: Final = 50
+_AT_ONCE: Final = 200
 
 
 class StatedCard(NamedTuple):
@@ -87,42 +92,106 @@ async def exist(store: Store, tenant: str, names: Sequence[str]) -> bool:
     return True
 
 
-async def add_statements(
-    store: Store, key: Key, person: str, span: tuple[int, int], said: Sequence[DatedStatement]
-) -> None:
-    """Add what the messages of a span of a conversation state."""
-    for at in range(0, len(said), limits.STATEMENTS_PER_CARD):
-        rows = [
-            [one.at, one.seq, one.speaker, one.quote, *one.statement]
-            for one in said[at : at + limits.STATEMENTS_PER_CARD]
+# -- writing ----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A card that waits for its number, and what became of it."""
+
+    key: Key
+    body: bytes
+    done: bool = False
+    erased: bool = False
+
+
+class StatementChain:
+    """Adds cards to the chains of people. What waits at the same time is written together."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: dict[str, list[_Waiting]] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def add_statements(
+        self, key: Key, person: str, span: tuple[int, int], said: Sequence[DatedStatement]
+    ) -> None:
+        """Add what the messages of a span of a conversation state."""
+        fields: list[dict[str, Any]] = []
+        for at in range(0, len(said), limits.STATEMENTS_PER_CARD):
+            some = said[at : at + limits.STATEMENTS_PER_CARD]
+            fields.append({"span": span, "said": list(map(_row, some))})
+        await self._add(person, [(key, one) for one in fields])
+
+    async def add_revert(
+        self, tenant: str, person: str, revert: Revert, conversations: Iterable[str]
+    ) -> None:
+        """Add what the application reverts, to each conversation in which it was said."""
+        fields = {"revert": sorted(revert.ids), "at": revert.at}
+        await self._add(person, [(Key(tenant, name), fields) for name in conversations])
+
+    async def _add(self, person: str, cards: Sequence[tuple[Key, Mapping[str, Any]]]) -> None:
+        """Add cards; `UnknownConversation` if the conversation of one was erased."""
+        own = [
+            _Waiting(key, encode_json({"conversation": key.conversation, **fields}).encode())
+            for key, fields in cards
         ]
-        await _add(store, key, person, {"span": span, "said": rows})
-
-
-async def add_revert(store: Store, key: Key, person: str, revert: Revert) -> None:
-    """Add what the application reverts; `key` is the conversation in which it was said."""
-    fields = {"revert": sorted(revert.ids), "at": revert.at}
-    await _add(store, key, person, fields)
-
-
-async def _add(store: Store, key: Key, person: str, fields: Mapping[str, Any]) -> None:
-    prefix = f"{person_name(key.tenant, person)}/"
-    body = encode_json({"conversation": key.conversation, **fields}).encode()
-    for _ in range(_NUMBERS_TRIED):
-        last = await store.cards(FACT, tenant=key.tenant, prefix=prefix, limit=1)
-        number = _number(last[0].name) + 1 if last else 1
-        card = Card(
-            tenant=key.tenant,
-            kind=FACT,
-            name=f"{prefix}{_LAST - number:012d}",
-            body=body,
-            conversation=key.conversation,
-        )
-        if await store.put_cards([card], absent=True):
+        if not own:
             return
-        if await store.head(key) is None:
-            raise UnknownConversation(f"there is no conversation {key.conversation!r}")
-    raise StoreCorrupt(f"{key.conversation}: its facts cannot be stored: too many others")
+        prefix = f"{person_name(cards[0][0].tenant, person)}/"
+        self._waiting.setdefault(prefix, []).extend(own)
+        lock = self._locks.setdefault(prefix, asyncio.Lock())
+        async with lock:
+            if not all(one.done for one in own):
+                await self._write(prefix, self._waiting.pop(prefix, []))
+        if gone := next((one for one in own if one.erased), None):
+            raise UnknownConversation(f"there is no conversation {gone.key.conversation!r}")
+
+    async def _write(self, prefix: str, batch: list[_Waiting]) -> None:
+        """Write cards with the next numbers; those that are not written wait for the next call."""
+        left = list(batch)
+        try:
+            for _ in range(FACT_TRIES):
+                if not left:
+                    return
+                some, rest = left[:_AT_ONCE], left[_AT_ONCE:]
+                await self._put(prefix, some)
+                left = [*(one for one in some if not one.done), *rest]
+            raise StoreUnavailable("too many processes write facts of one person; retry")
+        finally:
+            if remaining := [one for one in batch if not one.done]:
+                self._waiting[prefix] = [*remaining, *self._waiting.get(prefix, ())]
+
+    async def _put(self, prefix: str, batch: Sequence[_Waiting]) -> None:
+        """Write cards; those whose numbers another process took are not done."""
+        tenant = batch[0].key.tenant
+        last = await self._store.cards(FACT, tenant=tenant, prefix=prefix, limit=1)
+        number = _number(last[0].name) + 1 if last else 1
+        cards = [
+            Card(
+                tenant=tenant,
+                kind=FACT,
+                name=f"{prefix}{_LAST - at:012d}",
+                body=one.body,
+                conversation=one.key.conversation,
+            )
+            for at, one in enumerate(batch, number)
+        ]
+        if await self._store.put_cards(cards, absent=True) == len(cards):
+            for one in batch:
+                one.done = True
+            return
+        names = [card.name for card in cards]
+        stored = await self._store.cards(FACT, tenant=tenant, names=names, limit=len(names))
+        there = {card.name: card.body for card in stored}
+        for card, one in zip(cards, batch, strict=True):
+            one.done = there.get(card.name) == one.body
+            if card.name not in there and await self._store.head(one.key) is None:
+                one.done = one.erased = True
+
+
+def _row(one: DatedStatement) -> list[Any]:
+    return [one.at, one.seq, one.speaker, one.quote, *one.statement, *one[6:]]
 
 
 def _number(name: str) -> int:
@@ -133,10 +202,7 @@ def _decode(card: Card) -> StatedCard:
     try:
         fields = json.loads(card.body)
         conversation = fields["conversation"]
-        said = tuple(
-            DatedStatement(at, conversation, seq, speaker, quote, Statement(*one))
-            for at, seq, speaker, quote, *one in fields.get("said", ())
-        )
+        said = tuple(_statement(conversation, row) for row in fields.get("said", ()))
         revert = Revert(fields["at"], frozenset(fields["revert"])) if "revert" in fields else None
         first_seq, next_seq = fields.get("span", (0, 0))
         seal = hashlib.blake2b(card.name.encode() + card.body, digest_size=16).hexdigest()
@@ -145,6 +211,14 @@ def _decode(card: Card) -> StatedCard:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise StoreCorrupt(f"the card {card.name!r} of facts is damaged") from error
+
+
+def _statement(conversation: str, row: Sequence[Any]) -> DatedStatement:
+    at, seq, speaker, quote, *rest = row
+    fields = len(Statement._fields)
+    since, until, source = rest[fields:] or (None, None, SAID)
+    one = Statement(*rest[:fields])
+    return DatedStatement(at, conversation, seq, speaker, quote, one, since, until, source)
 
 
 async def drop(store: Store, tenant: str, person: str, names: Iterable[str] | None = None) -> int:
@@ -157,16 +231,29 @@ async def drop(store: Store, tenant: str, person: str, names: Iterable[str] | No
 # -- how far a conversation was read ----------------------------------------------------------
 
 
-async def progress(store: Store, key: Key, person: str) -> int:
-    """How many of a conversation's first entries were read for this person's facts."""
+class FactProgress(NamedTuple):
+    """How many first entries were read for a person's facts, by which rules.
+
+    `called` is what the person is called in the conversation, None if no user has spoken yet.
+    """
+
+    next_seq: int = 0
+    called: str | None = None
+    rules: int = 0
+
+
+async def progress(store: Store, key: Key, person: str) -> FactProgress:
+    """How far a conversation was read for this person's facts."""
     found = await store.cards(PROGRESS, tenant=key.tenant, names=[_progress_name(key)])
     fields = json.loads(found[0].body) if found else {}
-    return int(fields["next_seq"]) if fields.get("person") == person else 0
+    if fields.get("person") != person:
+        return FactProgress()
+    return FactProgress(int(fields["next_seq"]), fields.get("called"), fields.get("rules", 0))
 
 
-async def set_progress(store: Store, key: Key, person: str, next_seq: int) -> None:
-    """Record how many were read."""
-    body = encode_json({"person": person, "next_seq": next_seq}).encode()
+async def set_progress(store: Store, key: Key, person: str, done: FactProgress) -> None:
+    """Record how far it was read."""
+    body = encode_json({"person": person, **done._asdict()}).encode()
     card = Card(
         tenant=key.tenant,
         kind=PROGRESS,
@@ -184,20 +271,39 @@ def _progress_name(key: Key) -> str:
 # -- the facts that hold, ready to be read ----------------------------------------------------
 
 
-async def stored_state(store: Store, tenant: str, person: str) -> dict[str, Any] | None:
-    """The stored state of a person's facts, or None."""
+async def stored_state(store: Store, tenant: str, person: str) -> bytes:
+    """The stored state of a person's facts as JSON; empty if there is none."""
     found = await store.cards(PROFILE, tenant=tenant, names=[person_name(tenant, person)])
-    fields: dict[str, Any] = json.loads(found[0].body) if found else {}
-    return fields or None
+    return found[0].body if found else b""
 
 
-async def store_state(store: Store, tenant: str, person: str, fields: Mapping[str, Any]) -> None:
+async def store_state(store: Store, tenant: str, person: str, body: bytes) -> None:
     """Store the state of a person's facts."""
-    body = encode_json(dict(fields)).encode()
     name = person_name(tenant, person)
     await store.put_cards([Card(tenant=tenant, kind=PROFILE, name=name, body=body)])
 
 
 async def drop_state(store: Store, tenant: str, person: str) -> None:
-    """Drop the stored state, which can be rebuilt."""
+    """Drop the stored state, which can be computed again."""
     await store.drop_cards(PROFILE, tenant, names=[person_name(tenant, person)])
+
+
+# -- erasures ---------------------------------------------------------------------------------
+
+
+async def erasures(store: Store, tenant: str, person: str) -> int:
+    """How often something of a person was erased; what was read before is not stored after it."""
+    found = await store.cards(ERASURES, tenant=tenant, names=[person_name(tenant, person)])
+    return int(found[0].body) if found else 0
+
+
+async def count_erasure(store: Store, tenant: str, person: str) -> None:
+    """Count an erasure."""
+    count = str(await erasures(store, tenant, person) + 1).encode()
+    name = person_name(tenant, person)
+    await store.put_cards([Card(tenant=tenant, kind=ERASURES, name=name, body=count)])
+
+
+async def drop_erasures(store: Store, tenant: str, person: str) -> None:
+    """Drop the count, with the person."""
+    await store.drop_cards(ERASURES, tenant, names=[person_name(tenant, person)])

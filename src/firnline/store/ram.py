@@ -76,6 +76,7 @@ class _RamConversation:
     updated_at: datetime
     project: str | None = None
     person: str | None = None
+    unread: bool = False
     metadata: dict[str, Json] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
     strategy: dict[str, Json] | None = None
@@ -160,6 +161,7 @@ class RamStore:
             )
         found = self._find_or_create(key, drafts[0].time)
         found.person = found.person or person
+        found.unread = found.person is not None
         for draft in drafts:
             found.records.append(_record(key, found.records, draft))
         found.pins.update(next_seq + i for i, draft in enumerate(drafts) if draft.pinned)
@@ -298,7 +300,9 @@ class RamStore:
             known.check_described(await self.head(key))
         found = self._find_or_create(key, self._clock())
         found.project = found.project if project is None else project
-        found.person = found.person if person is None else person
+        if person is not None:
+            found.person = person or None
+            found.unread = bool(person) and bool(found.records)
         found.metadata = found.metadata if metadata is None else metadata
         found.strategy = found.strategy if strategy is None else strategy
         found.created_at = created_at or found.created_at
@@ -563,10 +567,15 @@ class RamStore:
         if found and (found.pending_since is None or postpone):
             found.pending_since = due
 
-    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+    async def due(
+        self, now: datetime, limit: int = 100, tenants: Collection[str] | None = None
+    ) -> list[Key]:
         """See `Store.due`."""
-        known = [item for item in self._conversations.items() if tenant in (None, item[0].tenant)]
-        marked = [(found.pending_since, key) for key, found in known if found.pending_since]
+        marked = [
+            (found.pending_since, key)
+            for key, found in self._conversations.items()
+            if found.pending_since and (tenants is None or key.tenant in tenants)
+        ]
         longest_first = sorted(marked, key=lambda item: item[0])
         most = limits.POSTPONE_SECONDS_MAX
         due = [key for at, key in longest_first if not _is_ahead(at, now, most)]
@@ -603,6 +612,22 @@ class RamStore:
         if found:
             found.pending_since = None
         return True
+
+    async def unread(self, tenant: str, person: str | None = None, limit: int = 100) -> list[Head]:
+        """See `Store.unread`."""
+        heads = await self.conversations(tenant, person=person, limit=len(self._conversations))
+        keys = [Key(tenant, head.conversation) for head in heads]
+        waiting = [
+            head for key, head in zip(keys, heads, strict=True) if self._conversations[key].unread
+        ]
+        return waiting[: max(limit, 0)]
+
+    async def mark_read(self, tenant: str, read: Mapping[str, int]) -> None:
+        """See `Store.mark_read`."""
+        for name, entries in read.items():
+            found = self._find(Key(tenant, name))
+            if found and len(found.records) <= entries:
+                found.unread = False
 
     # -- cards --------------------------------------------------------------------------------
 

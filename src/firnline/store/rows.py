@@ -167,7 +167,7 @@ def check_person(key: Key, known: str | None, given: str | None) -> None:
     """Raise `ConflictError` if a conversation is with another person than the given one."""
     if given is not None and known not in (None, given):
         raise ConflictError(
-            f"{key.conversation} is with the person {known!r}, not {given!r}; `describe` changes it"
+            f"{key.conversation} is with another person; `describe` changes whom it is with"
         )
 
 

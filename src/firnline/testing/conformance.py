@@ -375,11 +375,10 @@ class StoreConformance(
         assert await store.conversations("acme", project="none") == []
 
     @pytest.mark.promise("one-person")
-    @pytest.mark.promise("one-person")
     async def test_a_conversation_is_with_one_person(self, store: Store) -> None:
         await store.append(KEY, drafts(["a"]), person="ana")
         await store.append(KEY, drafts(["b"], first_minute=1))
-        with pytest.raises(ConflictError, match="'ana'"):
+        with pytest.raises(ConflictError, match="another person"):
             await store.append(KEY, drafts(["c"]), person="bob")
         stored = await store.append(KEY, drafts(["c"], first_minute=2), person="ana")
         assert stored.seq == 2
@@ -398,6 +397,41 @@ class StoreConformance(
         with pytest.raises(ConflictError):
             await store.append(KEY, drafts(["h"]), person="ana")
         assert await store.conversations("acme", person="bob") == [await store.head(KEY)]
+        head = await store.describe(KEY, person="")
+        assert (head.person, await store.damage(KEY), await store.unread("acme", "bob")) == (
+            *(None, [], []),
+        )
+        await store.append(KEY, drafts(["i"], first_minute=4), person="bob")
+        assert (await store.head(KEY)) in await store.conversations("acme", person="bob")
+
+    @pytest.mark.promise("one-person")
+    async def test_a_conversation_is_unread_until_it_is_read_to_its_end(self, store: Store) -> None:
+        async def unread(person: str | None = None) -> list[str]:
+            return [head.conversation for head in await store.unread("acme", person)]
+
+        await store.append(KEY, drafts(["a"]))
+        assert await unread() == []  # it is with no person
+        await store.describe(KEY, person="ana")
+        await store.append(OTHER, drafts(["b"], first_minute=1), person="ana")
+        await store.append(FOREIGN, drafts(["c"]), person="ana")
+        await store.describe(Key("acme", "empty"), person="ana")
+        there = sorted((KEY.conversation, OTHER.conversation))
+        assert await unread("ana") == await unread() == there
+        assert await unread("bob") == []
+        assert [h.conversation for h in await store.unread("acme", "ana", 1)] == there[:1]
+        await store.append(KEY, drafts(["d"], first_minute=2))
+        await store.mark_read("acme", {KEY.conversation: 1, OTHER.conversation: 1, "none": 9})
+        assert await unread("ana") == [KEY.conversation]  # one entry came after what was read
+        await store.mark_read("acme", {KEY.conversation: 2})
+        assert await unread("ana") == []
+        await store.append(OTHER, drafts(["e"], first_minute=3))
+        assert await unread("ana") == [OTHER.conversation]
+        await store.mark_read("acme", {OTHER.conversation: 2})
+        await store.describe(KEY, person="bob")
+        assert (await unread("bob"), await unread("ana")) == ([KEY.conversation], [])
+        await store.erase(KEY)
+        assert await unread() == []
+        assert await store.damage(OTHER) == []
 
     async def test_two_processes_cannot_give_a_conversation_two_persons(self, store: Store) -> None:
         names = ["ana", "bob"] * 4

@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from firnline.language.stop_words import (
+    ACTIONS,
+    ASKING,
     BEING,
+    MEANWHILE,
     OPENERS,
     OPENING_PAIRS,
     POINTING,
     REFERRING,
+    SPEAKERS,
     content_weight,
     fold,
     is_content,
@@ -38,7 +42,7 @@ def is_followup(text: str) -> bool:
     found = split_words(text)
     content = content_weight(found)
     if not content:
-        return True
+        return has_reference(found) or not _asks_of_speaker(found)
     return content <= CONTENT_MAX and (starts_like_continuation(found) or has_reference(found))
 
 
@@ -54,6 +58,17 @@ def starts_like_continuation(found: Sequence[str]) -> bool:
         start[0] in OPENERS
         or tuple(start[:2]) in OPENING_PAIRS
         or tuple(start[1:3]) in OPENING_PAIRS
+    )
+
+
+def _asks_of_speaker(found: Sequence[str]) -> bool:
+    """Whether speakers ask for facts of themselves: "where do I work?" has a subject."""
+    words = [fold(word) for word in found]
+    return any(
+        before in ASKING and who in SPEAKERS and does in ACTIONS and after not in MEANWHILE
+        for before, who, does, after in zip(
+            words, words[1:], words[2:], [*words[3:], ""], strict=False
+        )
     )
 
 

@@ -33,7 +33,7 @@ class Rules:
     - above `max_messages_per_topic` active entries all but `recent_message_keep` are digested.
     - `importance`: the initial importance of a topic, unless its first message sets another.
     - `likeness`: by model, the raw cosine that means `similarity_threshold`; it overrides
-      `firnline.topics.similarity.LIKENESS`.
+      `firnline.embedding.likeness.LIKENESS`.
     """
 
     max_topics: int = 20

@@ -1,31 +1,22 @@
 """The similarity of a message and a topic: a cosine, calibrated to one scale for every model.
 
-The threshold of 0.7 assumes a model with high cosines. Those of sentence models are lower: with
-MiniLM two messages on one subject have about 0.35, on different subjects 0.03. So each model has a
-**likeness**: the raw cosine between a message and a topic's mean from which they usually belong
-together. The calibrated similarity is linear through (-1, 0), (likeness, 0.7) and (1, 1).
+The threshold of 0.7 assumes a model with high cosines; those of sentence models are lower. So the
+calibrated similarity is linear through (-1, 0), (the model's likeness, 0.7) and (1, 1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from heapq import nsmallest
 from typing import Final, NamedTuple
 
+from firnline.embedding.likeness import likeness_of
 from firnline.embedding.quantize import signs as sign_code
 from firnline.log.entry import Topic
 from firnline.topics.rules import Rules
-from firnline.topics.vectors import Floats, dot, norm, unpack
+from firnline.topics.vectors import Floats, dot, norm, unit, unpack
 
-LIKENESS: Final[Mapping[str, float]] = {
-    "all-MiniLM-L6-v2-int8": 0.28,
-    "universal-sentence-encoder-multilingual-3": 0.44,
-    "words-1": 0.14,
-}
-"""By the name of the embedder; docs/strategies/topics.md has the measurements."""
-LIKENESS_DEFAULT: Final = 0.45
-"""For models that were not measured: between MiniLM's and those with high cosines."""
 COMPARED_MAX: Final = 100
 """Topics that one message is compared with."""
 ANCHOR: Final = 0.7
@@ -42,7 +33,7 @@ class TopicMatch(NamedTuple):
 
 def likeness(model: str, rules: Rules) -> float:
     """The raw cosine that means 0.7 for this model."""
-    return rules.likeness.get(model, LIKENESS.get(model, LIKENESS_DEFAULT))
+    return rules.likeness.get(model, likeness_of(model))
 
 
 def calibrate(raw: float, likeness_: float) -> float:
@@ -97,6 +88,32 @@ class _Mean(NamedTuple):
 def _read_mean(body: bytes) -> _Mean:
     values = unpack(body)
     return _Mean(values, norm(values), int.from_bytes(sign_code(values), "big"))
+
+
+def flow_likeness(
+    said: Sequence[Floats], center: tuple[float, ...], topics: Iterable[Topic]
+) -> dict[int, tuple[float, ...]]:
+    """The cosine of each comparable topic with each vector; `center` is subtracted before."""
+    around = [_without_center(vector, center) for vector in said]
+    found: dict[int, tuple[float, ...]] = {}
+    for topic in topics:
+        if topic.vectors and len(topic.vector) == 4 * len(said[0]):
+            mean = _read_direction(topic.vector, center)
+            found[topic.id] = tuple(dot(vector, mean) for vector in around)
+    return found
+
+
+@lru_cache(maxsize=4_096)
+def _read_direction(body: bytes, center: tuple[float, ...]) -> Floats:
+    mean = unpack(body)
+    return _without_center(unit(mean) or mean, center)
+
+
+def _without_center(vector: Floats, center: tuple[float, ...]) -> Floats:
+    if len(center) != len(vector):
+        return vector
+    left = [number - common for number, common in zip(vector, center, strict=True)]
+    return unit(left) or left
 
 
 def is_comparable(topic: Topic, model: str, dimension: int) -> bool:

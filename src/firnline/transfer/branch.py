@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from firnline.errors import ConflictError, InputError, StoreCorrupt, UnknownConversation
 from firnline.log import chain, limits
@@ -98,32 +98,51 @@ async def traces_of(store: Store, key: Key, seqs: Sequence[int] | None = None) -
     return Traces(key, bodies, frozenset(filter(None, times)))
 
 
-async def branches_of(store: Store, traces: Traces | None) -> list[str]:
+class Relatives(NamedTuple):
+    """The conversations that recorded origins connect, and those that began at a moment."""
+
+    linked: Mapping[str, set[str]]
+    began: Mapping[datetime, set[str]]
+
+    @classmethod
+    async def read(cls, store: Store, tenant: str) -> Self:
+        """Those of a tenant; reads the heads of all its conversations."""
+        linked: dict[str, set[str]] = {}
+        began: dict[datetime, set[str]] = {}
+        async for head in heads(store, tenant):
+            began.setdefault(head.created_at, set()).add(head.conversation)
+            origin = head.metadata.get(BRANCH)
+            of = origin.get("of") if isinstance(origin, Mapping) else None
+            if isinstance(of, str):
+                linked.setdefault(head.conversation, set()).add(of)
+                linked.setdefault(of, set()).add(head.conversation)
+        return cls(linked, began)
+
+    def of(self, traces: Traces) -> list[str]:
+        """Those that may hold copies, in order of their names."""
+        own = traces.key.conversation
+        found = {own}.union(*(self.began.get(at, ()) for at in traces.times))
+        waiting = list(found)
+        while waiting:
+            near = self.linked.get(waiting.pop(), set()) - found
+            found |= near
+            waiting += near
+        return sorted(found - {own}, key=str.encode)
+
+
+async def branches_of(
+    store: Store, traces: Traces | None, relatives: Relatives | None = None
+) -> list[str]:
     """The tenant's conversations that hold copies of these messages, in order of their names.
 
     Those that a recorded origin connects, in either direction and over several steps; and those
     that began at the same moment, whose origin may have been replaced or erased. Each is compared
-    word for word. Reads the heads of all conversations of the tenant.
+    word for word.
     """
     if traces is None or not traces.bodies:
         return []
-    own = traces.key.conversation
-    related: dict[str, set[str]] = {own: set()}
-    async for head in heads(store, traces.key.tenant):
-        origin = head.metadata.get(BRANCH)
-        of = origin.get("of") if isinstance(origin, Mapping) else None
-        for one, other in ((head.conversation, of), (of, head.conversation)):
-            if isinstance(one, str) and isinstance(other, str):
-                related.setdefault(one, set()).add(other)
-        if head.created_at in traces.times:
-            related[own].add(head.conversation)
-    found, waiting = {own}, [own]
-    while waiting:
-        near = related.get(waiting.pop(), set()) - found
-        found |= near
-        waiting += near
-    names = sorted(found - {own}, key=str.encode)
-    return [name for name in names if await _has_copies(store, name, traces)]
+    known = relatives or await Relatives.read(store, traces.key.tenant)
+    return [name for name in known.of(traces) if await _has_copies(store, name, traces)]
 
 
 async def _has_copies(store: Store, name: str, traces: Traces) -> bool:

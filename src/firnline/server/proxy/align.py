@@ -1,11 +1,16 @@
-"""How far a history that a client sends again agrees with the log. Pure."""
+"""How far a history that a client sends again agrees with the log. Pure.
+
+Some clients keep only what was said, and send no calls of tools and no results.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from firnline.context.marks import INTERRUPTED
+from firnline.context.plan import is_of_tool
 from firnline.log.entry import Entry
 from firnline.log.message import Message
 from firnline.server.proxy.request import fingerprint, is_spoken
@@ -26,8 +31,9 @@ class Agreement(NamedTuple):
 def agree(sent: Sequence[Message], log: Sequence[Entry], *, strict: bool = False) -> Agreement:
     """How far the log starts with these messages.
 
-    Of an interrupted answer, the client may send what it saw, or nothing; with `strict`, all of it.
-    What the application said in between is not compared.
+    Of an interrupted answer, the client may send what it saw, or nothing, and calls of tools may be
+    left out with their results; with `strict`, all of it must be sent. What the application said in
+    between is not compared.
     """
     return _agree(sent, log, 0, _Fingerprints(), strict=strict)
 
@@ -53,16 +59,23 @@ def _agree(
     seqs: list[int] = []
     at = start
     while at < len(log):
-        entry, here = log[at], len(seqs)
-        interrupted = not strict and INTERRUPTED in entry.message.metadata
-        if here < len(sent) and _same(sent[here], entry.message, prints, interrupted=interrupted):
+        entry, here = log[at], sent[len(seqs)] if len(seqs) < len(sent) else None
+        if here and _same(here, entry.message, prints, strict=strict):
             seqs.append(entry.seq)
-        elif is_spoken(entry.message) and not interrupted:
-            break
-        elif entry.erased_at is not None and _is_erased_one(sent[here:], log[at + 1 :]):
+        elif is_spoken(entry.message) and (strict or not _is_cut(entry.message)):
+            behind = None if strict or not here else _end_of_tools(here, log, at, prints)
+            if behind is None:
+                break
+            at = behind
+            continue
+        elif entry.erased_at is not None and _is_erased_one(sent[len(seqs) :], log[at + 1 :]):
             seqs.append(entry.seq)  # the client still has it: it is not stored again
         at += 1
     return Agreement(tuple(seqs), at - start)
+
+
+def _is_cut(message: Message) -> bool:
+    return INTERRUPTED in message.metadata
 
 
 def _is_erased_one(sent: Sequence[Message], later: Sequence[Entry]) -> bool:
@@ -71,11 +84,30 @@ def _is_erased_one(sent: Sequence[Message], later: Sequence[Entry]) -> bool:
     return len(sent) > 1 and bool(spoken) and fingerprint(sent[1]) == fingerprint(spoken[0])
 
 
-def _same(sent: Message, stored: Message, prints: _Fingerprints, *, interrupted: bool) -> bool:
-    if interrupted:
-        text = sent.text.strip()
+def _same(sent: Message, stored: Message, prints: _Fingerprints, *, strict: bool) -> bool:
+    if strict or not (_is_cut(stored) or stored.tool_calls):
+        return is_spoken(stored) and prints.of(sent) == prints.of(stored)
+    text = sent.text.strip()
+    if _is_cut(stored):
         return sent.role == "assistant" and bool(text) and stored.text.strip().startswith(text)
-    return is_spoken(stored) and prints.of(sent) == prints.of(stored)
+    if text and not sent.tool_calls:  # the client keeps what was said, and no calls
+        return prints.of(sent) == fingerprint(replace(stored, tool_calls=()))
+    return prints.of(sent) == prints.of(stored)
+
+
+def _end_of_tools(
+    sent: Message, log: Sequence[Entry], start: int, prints: _Fingerprints
+) -> int | None:
+    """Where calls and results that begin at `start` end, if what is sent comes right behind them.
+
+    None if the client has not left them out.
+    """
+    at = start
+    while at < len(log) and (is_of_tool(log[at].message) or not is_spoken(log[at].message)):
+        at += 1
+    if at in (start, len(log)):
+        return None
+    return at if _same(sent, log[at].message, prints, strict=False) else None
 
 
 def overlap(sent: Sequence[Message], tail: Sequence[Entry]) -> Agreement | None:

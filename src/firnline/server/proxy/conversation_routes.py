@@ -8,13 +8,19 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from firnline.errors import ConflictError, InputError, NotFound
+from firnline.errors import InputError, NotFound
 from firnline.log.entry import Entry, Head
-from firnline.log.openai_items import items_of, messages_of
+from firnline.log.openai_items import messages_of
 from firnline.memory import Memory
 from firnline.server.auth import Administering, Reading, Writing
 from firnline.server.bodies import json_response
+from firnline.server.proxy.limits import (
+    METADATA_KEY_CHARS_MAX,
+    METADATA_PAIRS_MAX,
+    METADATA_VALUE_CHARS_MAX,
+)
 from firnline.server.proxy.request import read_object
+from firnline.server.proxy.response_erasure import erase_item
 from firnline.server.proxy.response_events import Item, new_id
 from firnline.server.proxy.response_places import (
     ItemQuery,
@@ -31,9 +37,6 @@ router = APIRouter(tags=["proxy"])
 
 _ONE: Final = "/v1/conversations/{conversation_id}"
 _ITEMS: Final = f"{_ONE}/items"
-_PAIRS_MAX: Final = 16
-_KEY_CHARS_MAX: Final = 64
-_VALUE_CHARS_MAX: Final = 512
 _CREATE: Final = frozenset({"items", "metadata"})
 
 
@@ -114,22 +117,9 @@ async def retrieve_item(memory: Reading, conversation_id: str, item_id: str) -> 
 
 @router.delete(f"{_ITEMS}/{{item_id}}", summary="Erase an item")
 async def delete_item(memory: Administering, conversation_id: str, item_id: str) -> Response:
-    """Erase an item; if the model gave several at once, only the last ones can be parted."""
+    """Erase an item; 409 if others would have to go with it."""
     head = await _require(memory, conversation_id)
-    entry, _ = await find_item(memory, item_id, conversation_id)
-    others = [
-        item
-        for item, listed in zip(items_of(entry.message), listed_items(entry), strict=True)
-        if listed["id"] != item_id
-    ]
-    if others and entry.seq != head.seq:
-        raise ConflictError(
-            f"{item_id} was given together with {len(others)} other items, and the conversation"
-            " continues behind them; delete the newer items first"
-        )
-    await memory.erase_messages(conversation_id, entry.seq)
-    if others:
-        await _append(memory, conversation_id, others)
+    await erase_item(memory, head, item_id)
     return json_response(_shown(head))
 
 
@@ -166,13 +156,13 @@ def _metadata(given: object) -> dict[str, Any]:
     if given is None:
         return {}
     rules = (
-        f"metadata: expected at most {_PAIRS_MAX} texts of at most {_VALUE_CHARS_MAX} characters,"
-        f" with keys of at most {_KEY_CHARS_MAX}"
+        f"metadata: expected at most {METADATA_PAIRS_MAX} texts of at most"
+        f" {METADATA_VALUE_CHARS_MAX} characters, with keys of at most {METADATA_KEY_CHARS_MAX}"
     )
-    if not isinstance(given, dict) or len(given) > _PAIRS_MAX:
+    if not isinstance(given, dict) or len(given) > METADATA_PAIRS_MAX:
         raise InputError(rules, param="metadata")
     for key, value in given.items():
-        text = isinstance(value, str) and len(value) <= _VALUE_CHARS_MAX
-        if not text or len(key) > _KEY_CHARS_MAX:
+        text = isinstance(value, str) and len(value) <= METADATA_VALUE_CHARS_MAX
+        if not text or len(key) > METADATA_KEY_CHARS_MAX:
             raise InputError(rules, param="metadata")
     return given

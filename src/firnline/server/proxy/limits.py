@@ -12,10 +12,14 @@ LOCATE_TRIES: Final = 5
 """Times that a conversation is located again because another request appended to it."""
 PREFIXES_PER_LOOKUP: Final = 64
 """Hashes of histories that are looked up at once, the longest histories first."""
-ENTRIES_BEYOND: Final = 50
-"""Entries that are read behind a known history."""
+ENTRIES_BEYOND: Final = 200
+"""Entries that are read behind a known history; clients may leave out calls and results."""
 TAIL_ENTRIES: Final = 500
 """Entries at the end of a named conversation that a shortened history is compared with."""
+COMPACTED_ENTRIES: Final = 2_000
+"""Entries at the end of a conversation that a history with a summary is compared with."""
+SUMMARY_ENTRIES: Final = 20
+"""Entries at the end of a conversation of which one may be the answer with that summary."""
 RESERVE_TOKENS_MAX: Final = 4_096
 """Tokens reserved for the answer if the client sets no limit, up to the share below."""
 RESERVE_SHARE: Final = 8
@@ -32,6 +36,8 @@ TRANSLATION_MARGIN_TOKENS: Final = 64
 """Tokens that a translation may add: a separate message for images that tools return."""
 STATUS_CHARS_MAX: Final = 200
 """Characters of a text in a response header."""
+USER_CHARS_MAX: Final = 4_096
+"""Characters of a user id that is read as JSON."""
 TOOL_TYPE_CHARS_MAX: Final = 80
 """Characters of a tool's type that an error repeats."""
 ANSWER_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -52,3 +58,13 @@ LIST_BYTES_MAX: Final = 16 * 1024 * 1024
 LISTED_MODELS_MAX: Final = 10_000
 LISTED_TOKENS_MAX: Final = 1_000_000_000
 """A larger window in the list is taken for a mistake."""
+METADATA_PAIRS_MAX: Final = 16
+"""Pairs of a conversation's metadata."""
+METADATA_KEY_CHARS_MAX: Final = 64
+"""Characters of a key of it."""
+METADATA_VALUE_CHARS_MAX: Final = 512
+"""Characters of a value of it."""
+RETRY_DIGITS_MAX: Final = 9
+"""Digits of the number of a retry."""
+SAME_ITEMS_MAX: Final = 100
+"""Items with one id that are looked up."""

@@ -16,6 +16,7 @@ from fastapi import Request
 from firnline.client.paths import unescape_name
 from firnline.context.context import Context
 from firnline.errors import FirnlineError, InputError, outline
+from firnline.log.limits import JSON_DEPTH_MAX, NAME_CHARS_MAX
 from firnline.log.message import Message, encode_json
 from firnline.log.regex import regex
 from firnline.log.text import Json, clean_name
@@ -26,6 +27,7 @@ from firnline.server.auth import Caller, caller_of, parts_of
 from firnline.server.peer import client_address
 from firnline.server.proxy import limits
 from firnline.server.proxy.dialect import Dialect, Location
+from firnline.server.proxy.limits import RETRY_DIGITS_MAX
 from firnline.server.proxy.upstream import Upstream
 from firnline.server.state import Parts
 
@@ -47,13 +49,13 @@ _HEADERS: Final = (
 )
 _RETRIES: Final = "x-stainless-retry-count"
 """Header in which the SDKs of OpenAI and Anthropic count their attempts."""
-_RETRY_DIGITS_MAX: Final = 9
 _VENDOR: Final = regex(r"x-.+-(session|conversation|chat|thread)-id")
 _METADATA: Final = ("conversation_id", "session_id", "thread_id", "chat_id")
 _USER_HEADERS: Final = ("x-firnline-user", "x-openwebui-user-id")
 _USER_FIELDS: Final = ("user", "safety_identifier")
 _USER_METADATA: Final = "user_id"
 _SESSION: Final = "_session_"
+_CLAUDE_USERS: Final = ("account_uuid", "device_id")
 _SESSION_ID: Final = regex(r"[A-Za-z0-9_-]{8,}")
 _SESSION_ID_CHARS_MIN: Final = 8
 _SERVER_SETTINGS: Final = ("api_base", "base_url", "api_key")
@@ -242,8 +244,8 @@ async def make_request(
 
 def _read_count(text: str) -> int:
     """How often the client has tried before; `InputError` if it is no such number."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= _RETRY_DIGITS_MAX):
-        raise InputError(f"{_RETRIES}: expected a number of at most {_RETRY_DIGITS_MAX} digits")
+    if not (text.isascii() and text.isdecimal() and len(text) <= RETRY_DIGITS_MAX):
+        raise InputError(f"{_RETRIES}: expected a number of at most {RETRY_DIGITS_MAX} digits")
     return int(text)
 
 
@@ -293,7 +295,12 @@ def find_conversation_name(
 
 
 def _session_id(user: str) -> str:
-    """The session in the user id of Claude Code: what follows the last mark and is long enough."""
+    """The session in the user id of Claude Code: what follows the last mark and is long enough.
+
+    Of newer ones, whose user id is JSON, a field of it.
+    """
+    if ids := _claude_ids(user):
+        return ids.get("session_id", "")
     before, mark, _ = user[:-_SESSION_ID_CHARS_MIN].rpartition(_SESSION)
     session = user[len(before) + len(mark) :]
     return session if mark and "\n" not in before and _SESSION_ID.fullmatch(session) else ""
@@ -320,9 +327,28 @@ def find_sender(
 
 def _person_name(field: str, user: str) -> str | None:
     """The person that a request names as its user; without Claude Code's session."""
-    if field == _USER_METADATA and _session_id(user):
+    if field == _USER_METADATA and (ids := _claude_ids(user)):
+        user = next((ids[name] for name in _CLAUDE_USERS if ids.get(name)), "")
+    elif field == _USER_METADATA and _session_id(user):
         user = user.rpartition(_SESSION)[0]
-    return _usable_name(user)
+    shown = " ".join(user.split())
+    if len(shown) > NAME_CHARS_MAX:  # one name for one user, whatever its length
+        mark = hashlib.blake2b(user.encode(), digest_size=16).hexdigest()
+        shown = f"{shown[: NAME_CHARS_MAX // 2]}-{mark}"
+    return _usable_name(shown)
+
+
+def _claude_ids(user: str) -> dict[str, str]:
+    """The ids in the user id of a newer Claude Code, which is a JSON object; else none."""
+    if not user.startswith("{") or len(user) > limits.USER_CHARS_MAX:
+        return {}
+    try:
+        found = load_json(user.encode())
+    except InputError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {name: value for name, value in found.items() if isinstance(value, str)}
 
 
 def _usable_name(name: object) -> str | None:
@@ -344,24 +370,33 @@ def fingerprint(message: Message) -> str:
     """What stays the same of a message when a client sends it again.
 
     Its text, speaker, calls, images and files; not the empty fields that a client's library adds,
-    white space at the ends, how a call's JSON is written, reasoning, which many clients drop, or
-    cache marks, which they move.
+    white space at the ends, how JSON is written and in which order its keys come, reasoning, which
+    many clients drop, or cache marks, which they move.
     """
     others: list[Json] = [
-        {
-            key: value
-            for key, value in part.fields.items()
-            if value is not None and key != _CACHE_MARK
-        }
+        _in_order({key: value for key, value in part.fields.items() if key != _CACHE_MARK})
         for part in (message.content if isinstance(message.content, tuple) else ())
         if part.kind not in ("text", *_THOUGHTS)
     ]
-    calls: list[Json] = [[call.id, call.name, tool_input(call)] for call in message.tool_calls]
+    calls: list[Json] = [
+        [call.id, call.name, _in_order(tool_input(call))] for call in message.tool_calls
+    ]
     text, answers = message.text.strip(), message.tool_call_id or ""
     fields: list[Json] = [message.role, text, calls, answers, others]
     if message.name:
         fields.append(message.name)
     return hashlib.blake2b(encode_json(fields).encode(), digest_size=16).hexdigest()
+
+
+def _in_order(value: Json, depth: int = JSON_DEPTH_MAX) -> Json:
+    """A value with its keys in order, without those that are null."""
+    if isinstance(value, dict) and depth:
+        return {
+            key: _in_order(value[key], depth - 1) for key in sorted(value) if value[key] is not None
+        }
+    if isinstance(value, list) and depth:
+        return [_in_order(each, depth - 1) for each in value]
+    return value
 
 
 def prefix_hashes(fingerprints: Sequence[str], seed: str) -> list[str]:

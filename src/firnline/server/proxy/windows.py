@@ -163,7 +163,7 @@ def choose_window(settings: Settings, model: str, listed: int | None) -> int | N
 @lru_cache(maxsize=UNKNOWN_MODELS_MAX)
 def _warn_unknown(model: str) -> None:
     logger.warning(
-        "THE WINDOW OF MODEL %r IS UNKNOWN: its requests pass through whole and are not managed, so"
+        "the window of model %r is unknown: its requests pass through whole and are not managed, so"
         " a long conversation will exceed it. Set FIRNLINE_WINDOWS=%s=TOKENS (for example"
         " %s=128000), or FIRNLINE_WINDOW_TOKENS for all models",
         model,

@@ -58,5 +58,6 @@ def budget_of(parts: Parts, memory: Memory, given: requests.BudgetLike | None) -
         return memory.budget_of(own)
     windows = parts.settings.windows
     if isinstance(given, str) and not given.isdecimal() and window_of(given, windows) is None:
-        raise InputError(f"budget: unknown model {given!r}; set FIRNLINE_WINDOWS, or {BUDGET_HELP}")
+        text = f"budget: unknown model {given!r}; name its window in FIRNLINE_WINDOWS"
+        raise InputError(f"{text}, or pass another budget: {BUDGET_HELP}")
     return as_budget(given, windows)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Request, Response
 
 from firnline.client.paths import person_path
-from firnline.digest.facts import Fact
+from firnline.digest.fact import Fact
 from firnline.engine.person import Person, Profile
 from firnline.server.auth import Administering, Reading, Writing
 from firnline.server.bodies import etag_response, json_response, read_cursor

@@ -20,7 +20,7 @@ from firnline.client import values
 from firnline.client.wire import HASH, Doc, WireEntry
 from firnline.context.budget import Budget
 from firnline.context.context import Accounting, LeftOut
-from firnline.digest import facts
+from firnline.digest import fact
 from firnline.engine import person, stats
 from firnline.engine.digest_history import Difference, State
 from firnline.errors import FirnlineError
@@ -230,8 +230,8 @@ ProjectPage: Final = _page_of(
 
 # -- people -----------------------------------------------------------------------------------
 
-Evidence: Final = model_of(facts.Evidence)
-Fact: Final = model_of(facts.Fact, kind=str, recorded_at=_INSTANT)
+Evidence: Final = model_of(fact.Evidence)
+Fact: Final = model_of(fact.Fact, kind=str, recorded_at=_INSTANT)
 Facts: Final = _list_of("Facts", "Facts of a person.", Fact)
 Profile: Final = model_of(person.Profile, receipt=_OBJECT, url=_URL)
 Person: Final = model_of(person.Person, url=_URL)

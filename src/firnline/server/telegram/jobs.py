@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class ReplyJob:
     """The message at `seq` needs an answer, from `due` on (seconds since 1970).
 
     With `mentions`, only if the bot has one of these usernames; None means always. `attempts`
@@ -104,11 +104,11 @@ def is_ahead(at: float, clock: Clock, most: float) -> bool:
     return 0 < at - clock().timestamp() <= most
 
 
-async def jobs_of(cards: TenantCards, prefix: str) -> list[Job]:
+async def jobs_of(cards: TenantCards, prefix: str) -> list[ReplyJob]:
     """The jobs whose names begin with `prefix`, of a bot or a chat; each chat's oldest first."""
-    found, after = list[Job](), ""
+    found, after = list[ReplyJob](), ""
     while page := await cards.find(JOB, prefix=prefix, after=after, limit=limits.PAGE_MAX):
-        found += map(Job.of, page)
+        found += map(ReplyJob.of, page)
         after = page[-1].name
     return found
 

@@ -27,6 +27,11 @@ from firnline.memory import Memory
 from firnline.models.guard import Backoff
 from firnline.models.model_like import ModelLike, as_model
 from firnline.protocols import Clock, Event, Observer
+from firnline.server.limits import (
+    TELEGRAM_FAILURES_MAX,
+    TELEGRAM_GIVE_UP_SECONDS,
+    TELEGRAM_OVERTAKEN_MAX,
+)
 from firnline.server.offline_model import OfflineModel
 from firnline.server.telegram.answer import (
     Asking,
@@ -40,8 +45,8 @@ from firnline.server.telegram.answer import (
 from firnline.server.telegram.api import Api, TelegramError
 from firnline.server.telegram.jobs import (
     Claim,
-    Job,
     Place,
+    ReplyJob,
     delivery_of,
     drop_jobs,
     is_ahead,
@@ -53,12 +58,6 @@ from firnline.store.cards import TenantCards
 
 logger: Final = logging.getLogger("firnline.telegram")
 
-OVERTAKEN_MAX: Final = 2
-"""How many answers in a row are dropped because new messages arrived meanwhile."""
-FAILURES_MAX: Final = 5
-"""How often the model may fail before the bot apologizes."""
-GIVE_UP_SECONDS: Final = 24 * 3_600.0
-"""How long sending an answer is retried; Telegram keeps updates equally long."""
 _FIXED: Final = frozenset({"start", "help"})
 _TYPING_SECONDS: Final = 4.5  # Telegram shows it for five seconds
 
@@ -123,7 +122,7 @@ class TelegramWorker(BackgroundTask):
     async def step(self) -> float:
         """Start answering in every chat with due jobs."""
         await self._begin()
-        return self._poll_seconds
+        return self.poll_seconds
 
     async def once(self) -> int:
         """Answer everything that is due; returns how many answers were sent or given up."""
@@ -156,7 +155,7 @@ class TelegramWorker(BackgroundTask):
         firsts = [next(chat) for _, chat in groupby(jobs, lambda job: job.place)]
         return [job.place for job in firsts if not self._is_postponed(job)]
 
-    def _is_postponed(self, job: Job) -> bool:
+    def _is_postponed(self, job: ReplyJob) -> bool:
         return is_ahead(job.due, self._clock, limits.POSTPONE_SECONDS_MAX)
 
     async def _cards(self, tenant: str) -> TenantCards:
@@ -193,7 +192,9 @@ class TelegramWorker(BackgroundTask):
             batch = jobs
             try:
                 if batch := _together(await self._meant(jobs)):
-                    done += await self._batch(batch, claim, patient=overtaken < OVERTAKEN_MAX)
+                    done += await self._batch(
+                        batch, claim, patient=overtaken < TELEGRAM_OVERTAKEN_MAX
+                    )
                 overtaken = 0
             except Overtaken:
                 overtaken += 1
@@ -206,7 +207,7 @@ class TelegramWorker(BackgroundTask):
                 await self._postpone(batch[0], error)
         return done
 
-    async def _batch(self, batch: Sequence[Job], claim: Claim, *, patient: bool) -> int:
+    async def _batch(self, batch: Sequence[ReplyJob], claim: Claim, *, patient: bool) -> int:
         """Answer some messages together and send the answer; returns 1."""
         first = batch[0]
         memory = await self._memory_of(first.place.tenant)
@@ -218,7 +219,7 @@ class TelegramWorker(BackgroundTask):
         await drop_jobs(memory.cards, first.place, answered)
         return 1
 
-    async def _answered(self, memory: Memory, batch: Sequence[Job], *, patient: bool) -> Entry:
+    async def _answered(self, memory: Memory, batch: Sequence[ReplyJob], *, patient: bool) -> Entry:
         place, last = batch[0].place, batch[-1].seq
 
         async def overtaken() -> bool:
@@ -235,7 +236,7 @@ class TelegramWorker(BackgroundTask):
             overtaken=overtaken,
             events=self._events[place.bot_id],
         )
-        if batch[0].failures >= FAILURES_MAX:
+        if batch[0].failures >= TELEGRAM_FAILURES_MAX:
             return await apologize(asking)
         typing = asyncio.create_task(self._typing(batch[-1]))
         try:
@@ -244,7 +245,7 @@ class TelegramWorker(BackgroundTask):
             typing.cancel()
             await asyncio.wait({typing})
 
-    async def _meant(self, jobs: Sequence[Job]) -> list[Job]:
+    async def _meant(self, jobs: Sequence[ReplyJob]) -> list[ReplyJob]:
         """The jobs that are for this bot; in a group, a message may mention other users."""
         meant = [job for job in jobs if job.mentions is None or await self._is_me(job)]
         others = {job.seq for job in jobs} - {job.seq for job in meant}
@@ -253,14 +254,14 @@ class TelegramWorker(BackgroundTask):
             await drop_jobs(await self._cards(place.tenant), place, others)
         return meant
 
-    async def _is_me(self, job: Job) -> bool:
+    async def _is_me(self, job: ReplyJob) -> bool:
         bot_id = job.place.bot_id
         if bot_id not in self._names:
             me = await self._apis[bot_id].call("getMe")
             self._names[bot_id] = str(me.get("username") or "").lower()
         return self._names[bot_id] in (job.mentions or ())
 
-    async def _typing(self, job: Job) -> None:
+    async def _typing(self, job: ReplyJob) -> None:
         """Show the typing status in the chat."""
         while True:
             # A failure does not matter.
@@ -275,7 +276,7 @@ class TelegramWorker(BackgroundTask):
 
     # -- sending ------------------------------------------------------------------------------
 
-    async def _send(self, job: Job, found: Entry, claim: Claim) -> None:
+    async def _send(self, job: ReplyJob, found: Entry, claim: Claim) -> None:
         """Send the remaining parts of an answer; a final failure is recorded."""
         cards = await self._cards(job.place.tenant)
         sent = await delivery_of(cards, job.place, found.seq)
@@ -290,7 +291,7 @@ class TelegramWorker(BackgroundTask):
                 sent = replace(sent, message_ids=(*sent.message_ids, number))
                 await sent.save(cards)
         except TelegramError as error:
-            late = self._clock().timestamp() - job.queued > GIVE_UP_SECONDS
+            late = self._clock().timestamp() - job.queued > TELEGRAM_GIVE_UP_SECONDS
             if not error.final and not late:
                 raise
             await replace(sent, error=str(error)).save(cards)
@@ -299,7 +300,7 @@ class TelegramWorker(BackgroundTask):
         else:
             self._tell(job, "sent", len(parts))
 
-    async def _part(self, job: Job, text: str, *, first: bool) -> int:
+    async def _part(self, job: ReplyJob, text: str, *, first: bool) -> int:
         """Send one part; returns its message id."""
         message: dict[str, Any] = {"message_thread_id": job.forum_topic, "text": text}
         if job.group and first:  # only the first part is a reply to the question
@@ -315,7 +316,7 @@ class TelegramWorker(BackgroundTask):
             sent = await api.call("sendMessage", chat_id=moved_to, **message)
         return int(sent["message_id"])
 
-    async def _postpone(self, first: Job, error: Exception) -> None:
+    async def _postpone(self, first: ReplyJob, error: Exception) -> None:
         """Schedule a retry; the oldest job of a chat holds the time for all."""
         attempts = first.attempts + 1
         wait = retry_delay(self._backoff, attempts, error)
@@ -331,7 +332,7 @@ class TelegramWorker(BackgroundTask):
         )
         await (await self._cards(first.place.tenant)).put(later.card())
 
-    def _tell(self, job: Job, outcome: str, parts: int) -> None:
+    def _tell(self, job: ReplyJob, outcome: str, parts: int) -> None:
         place = job.place
         values: Values = {"bot": self._bots[place.bot_id].name, "outcome": outcome, "parts": parts}
         self._events[place.bot_id](
@@ -339,7 +340,7 @@ class TelegramWorker(BackgroundTask):
         )
 
 
-def _together(jobs: Sequence[Job]) -> list[Job]:
+def _together(jobs: Sequence[ReplyJob]) -> list[ReplyJob]:
     """The jobs for one answer: a command alone, else all jobs up to the next command."""
     if not jobs or jobs[0].command in _FIXED:
         return [*jobs[:1]]

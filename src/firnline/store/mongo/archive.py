@@ -69,11 +69,11 @@ async def store(database: MongoDatabase, state: HeadState, packed: PackedSegment
     for tries in range(intents.TRIES):
         now = await intents.current(database, key)
         if now is None or now.life != state.life:
-            raise ConflictError(f"{key.conversation} was erased or changed meanwhile")
+            raise ConflictError(f"{key.conversation} was erased or changed in the meantime")
         if any(s.first <= span.last and span.first <= s.last for s in now.segments):
             raise ConflictError(f"{key.conversation}: another process has archived these messages")
         if await erased_in(database, now, span.first, span.last):
-            raise ConflictError(f"{key.conversation}: some of it was erased meanwhile")
+            raise ConflictError(f"{key.conversation}: some of it was erased in the meantime")
         put = put_segment(segment)
         listed = [list(item) for item in sorted((*now.segments, span))]
         done = await intents.change(database, now, [put], {"segments": listed})

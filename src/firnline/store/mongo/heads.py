@@ -34,7 +34,7 @@ from firnline.store.seals import ABOUT, PINS, Seal, damaged_part, mark_of
 
 INLINE_BYTES: Final = 1024 * 1024
 """Bytes of messages that fit into a head; more are staged in documents of their own."""
-_HEAVY: Final = {"tail": 0, "redo": 0, "seals": 0}
+HEAVY: Final = {"tail": 0, "redo": 0, "seals": 0}
 _PROJECT: Final = ("status", "schedule", "task", "metadata")
 _DESCRIBED: Final = ("project", "person", "metadata", "strategy")
 
@@ -189,7 +189,7 @@ def new_head(key: Key, created_at: Any) -> Doc:
 async def head(database: MongoDatabase, key: Key) -> Head | None:
     """The public head, or None."""
     doc = await database.read(
-        lambda: database["conversations"].find_one(key._asdict(), projection=_HEAVY)
+        lambda: database["conversations"].find_one(key._asdict(), projection=HEAVY)
     )
     return head_in(doc) if doc else None
 
@@ -222,7 +222,7 @@ async def conversations(
     asked: Doc = {"tenant": tenant, "conversation": {"$gt": after}}
     names = zip(("project", "person"), about, strict=True)
     asked |= {name: value for name, value in names if value is not None}
-    cursor = database["conversations"].find(asked, projection=_HEAVY)
+    cursor = database["conversations"].find(asked, projection=HEAVY)
     docs = await database.read(
         lambda: cursor.clone().sort("conversation", 1).limit(limit).to_list()
     )
@@ -240,7 +240,7 @@ async def recent(
         at = microseconds(after.updated_at)
         same = {"updated_at": at, "conversation": {"$gt": after.conversation}}
         asked["$or"] = [{"updated_at": {"$lt": at}}, same]
-    cursor = database["conversations"].find(asked, projection=_HEAVY)
+    cursor = database["conversations"].find(asked, projection=HEAVY)
     order = [("updated_at", -1), ("conversation", 1)]
     docs = await database.read(lambda: cursor.clone().sort(order).limit(limit).to_list())
     return [head_in(doc) for doc in docs]
@@ -250,16 +250,21 @@ async def describe(database: MongoDatabase, key: Key, about: Described, known: H
     """Set what is given; creates the conversation if needed. One write."""
     which = key._asdict() if known is None else await _still_described(database, key, known)
     new = {**new_head(key, database.now), "_id": ObjectId()}
-    kept = {name: {"$ifNull": [f"${name}", _literal(value)]} for name, value in new.items()}
-    kept["created_at"]["$ifNull"][1] = kept["updated_at"]["$ifNull"][1] = database.now
-    given = {"project": about.project, "person": about.person}
-    given |= {"metadata": _json(about.metadata), "strategy": _json(about.strategy)}
-    wanted = {name: _literal(value) for name, value in given.items() if value is not None}
-    whole: Doc = {"twin": {"$ifNull": ["$twin", TWIN]}}
+    defaults = {name: {"$ifNull": [f"${name}", _literal(value)]} for name, value in new.items()}
+    defaults["created_at"]["$ifNull"][1] = defaults["updated_at"]["$ifNull"][1] = database.now
+    changes = {"project": about.project, "person": about.person}
+    changes |= {"metadata": _json(about.metadata), "strategy": _json(about.strategy)}
+    wanted = {name: _literal(value) for name, value in changes.items() if value is not None}
+    if about.person == "":
+        wanted["person"] = _literal(None)
+    derived: Doc = {"twin": {"$ifNull": ["$twin", TWIN]}}
+    if about.person is not None:
+        is_unread = {"$and": [bool(about.person), {"$gt": ["$next_seq", 0]}]}
+        derived["unread"] = {"$cond": [is_unread, True, "$$REMOVE"]}
     if about.created_at is not None:
         at = microseconds(about.created_at)
         wanted["created_at"] = _literal(at)
-        whole["updated_at"] = {"$cond": [{"$eq": ["$next_seq", 0]}, at, "$updated_at"]}
+        derived["updated_at"] = {"$cond": [{"$eq": ["$next_seq", 0]}, at, "$updated_at"]}
 
     async def write() -> Doc | None:
         while True:
@@ -267,11 +272,11 @@ async def describe(database: MongoDatabase, key: Key, about: Described, known: H
                 return await database["conversations"].find_one_and_update(
                     which,
                     [
-                        {"$set": kept},
-                        {"$set": whole},
+                        {"$set": defaults},
+                        {"$set": derived},
                         *([{"$set": with_twin(wanted)}] if wanted else []),
                     ],
-                    projection=_HEAVY,
+                    projection=HEAVY,
                     upsert=known is None,
                     return_document=ReturnDocument.AFTER,
                 )
@@ -287,7 +292,7 @@ async def describe(database: MongoDatabase, key: Key, about: Described, known: H
 async def _still_described(database: MongoDatabase, key: Key, known: Head) -> Doc:
     """A filter that matches while the conversation is described as in `known`."""
     where = database["conversations"]
-    doc = await database.read(lambda: where.find_one(key._asdict(), projection=_HEAVY))
+    doc = await database.read(lambda: where.find_one(key._asdict(), projection=HEAVY))
     known.check_described(head_in(doc) if doc else None)
     return {name: (doc or {}).get(name) for name in (*key._fields, "_id", *_DESCRIBED)}
 

@@ -1,17 +1,20 @@
-"""Pending digests: which conversations are due, and from when."""
+"""Pending work: which conversations are due, from when, and which are to be read."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
+from pymongo import UpdateOne
+
 from firnline.log import limits
-from firnline.log.entry import Key
+from firnline.log.entry import Head, Key
 from firnline.log.message import from_microseconds, microseconds
 from firnline.protocols import Pending
 from firnline.store.digests import POSTPONE_MAX, is_leased
 from firnline.store.mongo.connection import Doc, MongoDatabase
-from firnline.store.mongo.heads import with_twin
+from firnline.store.mongo.heads import HEAVY, head_in, with_twin
 
 
 async def mark(database: MongoDatabase, key: Key, due: datetime, *, postpone: bool) -> None:
@@ -23,13 +26,17 @@ async def mark(database: MongoDatabase, key: Key, due: datetime, *, postpone: bo
     await database.read(lambda: database["conversations"].update_one(asked, marked))
 
 
-async def due(database: MongoDatabase, now: datetime, limit: int, tenant: str | None) -> list[Key]:
+async def due(
+    database: MongoDatabase, now: datetime, limit: int, tenants: Collection[str] | None
+) -> list[Key]:
     """The conversations that are due, oldest first; last, those marked with a wrong clock."""
     at = microseconds(now)
     found: list[Key] = []
     for bound in ({"$lte": at}, {"$gt": at + POSTPONE_MAX}):
         if len(found) < limit:
-            asked: Doc = {"owed_at": bound} | _of(tenant)
+            asked: Doc = {"owed_at": bound}
+            if tenants is not None:
+                asked["tenant"] = {"$in": sorted(tenants)}
             found += await _marked(database, asked, limit - len(found))
     return found
 
@@ -103,3 +110,29 @@ async def clear(database: MongoDatabase, key: Key, last_seq: int) -> bool:
     return not await database.read(
         lambda: database["conversations"].count_documents(key._asdict(), limit=1)
     )
+
+
+async def unread(
+    database: MongoDatabase, tenant: str, person: str | None, limit: int
+) -> list[Head]:
+    """The conversations of a person, or of any, that were not read to their end, by name."""
+    if limit <= 0:
+        return []
+    asked: Doc = {"tenant": tenant, "unread": True} | ({} if person is None else {"person": person})
+    cursor = database["conversations"].find(asked, projection=HEAVY)
+    order = [("person", 1), ("conversation", 1)] if person is None else [("conversation", 1)]
+    docs = await database.read(lambda: cursor.clone().sort(order).limit(limit).to_list())
+    return [head_in(doc) for doc in docs]
+
+
+async def mark_read(database: MongoDatabase, tenant: str, read: Mapping[str, int]) -> None:
+    """Conversations are read, unless they have more entries by now."""
+    changes = [
+        UpdateOne(
+            {"tenant": tenant, "conversation": name, "next_seq": {"$lte": entries}},
+            {"$unset": {"unread": ""}},
+        )
+        for name, entries in read.items()
+    ]
+    if changes:
+        await database.read(lambda: database["conversations"].bulk_write(changes, ordered=False))

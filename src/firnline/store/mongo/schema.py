@@ -20,8 +20,9 @@ from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.heads import TWIN
 from firnline.store.rows import NO_TOPIC
 
-VERSION: Final = 6
+VERSION: Final = 7
 _WORDS_SINCE: Final = 6  # words are analyzed in a new way
+_UNREAD_SINCE: Final = 7  # conversations say whether they are read for what their person states
 _OWN: Final = ("tenant", "conversation", "life")
 
 OWNED: Final = (
@@ -55,6 +56,7 @@ INDEXES: Final[dict[str, Sequence[IndexModel]]] = {
         _index("tenant", "project", "conversation"),
         _index("tenant", "project", "-updated_at", "conversation", **_if_text("project")),
         _index("tenant", "person", "conversation"),
+        _index("tenant", "unread", "person", "conversation", **_if_present("unread")),
         _index("owed_at", "_id", **_if_present("owed_at")),
         _index("tenant", "owed_at", "_id", **_if_present("owed_at")),
         _index("tenant", "making.version", **_if_present("making.version")),
@@ -151,6 +153,8 @@ async def prepare(database: MongoDatabase) -> int:
         )
         await _make_view(database)
         await database.read(lambda: _add_twins(database))
+        if 0 < version < _UNREAD_SINCE:
+            await database.read(lambda: _mark_unread(database))
         await database.read(lambda: _record_version(database, version))
     return VERSION
 
@@ -194,6 +198,11 @@ async def _add_twins(database: MongoDatabase) -> None:
     await database["conversations"].update_many(
         {"twin": {"$exists": False}}, [{"$set": {"twin": TWIN}}]
     )
+
+
+async def _mark_unread(database: MongoDatabase) -> None:
+    of_people = {"person": {"$type": "string"}, "next_seq": {"$gt": 0}}
+    await database["conversations"].update_many(of_people, {"$set": {"unread": True}})
 
 
 async def _record_version(database: MongoDatabase, before: int) -> None:

@@ -255,7 +255,8 @@ class MongoWriter:
             self._database, key, lambda s: log.span(self._database, s, first, last), none
         )
         if not entries:
-            raise StoreUnavailable(f"{key.conversation} was erased meanwhile; nothing was written")
+            name = key.conversation
+            raise StoreUnavailable(f"{name} was erased in the meantime; nothing was written")
         return tuple(entries)
 
     async def _write(self, key: Key, state: HeadState | None, plan: _WritePlan) -> bool:
@@ -283,6 +284,8 @@ class MongoWriter:
         next_seq, total, hash_ = plan.head
         new = {"next_seq": next_seq, "total": total, "hash": hash_, "updated_at": plan.times[1]}
         new["unflushed"] = True
+        if plan.person is not None:
+            new["unread"] = True
         if state is None:
             return await self._create_head(key, life, plan, {**new, "tail": tail})
         same = {**key._asdict(), "_id": life}

@@ -47,10 +47,10 @@ async def store(
     same = now is not None and now.id == found.id and now.next_seq >= found.next_seq
     hash_now = await log.hash_at(transaction, key, segment.last_seq) if same else ""
     if hash_now != segment.hash:
-        raise ConflictError(f"{key.conversation}: erased or changed concurrently; retry")
+        raise ConflictError(f"{key.conversation}: it was erased or changed in the meantime; retry")
     own, span = (key.tenant, found.id), (segment.first_seq, segment.last_seq)
     if await transaction.row(ERASED, (*own, *span)):
-        raise ConflictError(f"{key.conversation}: some of it was erased concurrently; retry")
+        raise ConflictError(f"{key.conversation}: some of it was erased in the meantime; retry")
     gone = await transaction.changed(
         "DELETE FROM entry WHERE tenant = %s AND conversation = %s AND seq BETWEEN %s AND %s",
         (*own, *span),

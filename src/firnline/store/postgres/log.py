@@ -27,7 +27,7 @@ _FIND: Final = (
     "SELECT id, next_seq, total, hash, genesis FROM conversation"
     " WHERE tenant = %(tenant)s AND name = %(name)s"
 )
-_HEAD: Final = (
+HEAD: Final = (
     "SELECT tenant, name, genesis, next_seq, hash, total, created_at, updated_at, project,"
     " person, metadata::text, archived, strategy::text, fence, lease_owner, lease_until, owed_at,"
     " (SELECT mark FROM seal WHERE seal.tenant = c.tenant AND seal.conversation = c.id"
@@ -115,7 +115,7 @@ async def must_find(transaction: Transaction, key: Key, lock: str = "") -> Conve
 
 async def head(transaction: Transaction, key: Key) -> Head | None:
     """The conversation's head, or None."""
-    row = await transaction.row(f"{_HEAD} WHERE tenant = %s AND name = %s", key)
+    row = await transaction.row(f"{HEAD} WHERE tenant = %s AND name = %s", key)
     return rows.head_of(row) if row else None
 
 
@@ -129,7 +129,7 @@ async def conversations(
     """A page of the tenant's conversations, of a project and of a person if they are given."""
     project, person = about
     found = await transaction.rows(
-        f"{_HEAD} WHERE tenant = %(tenant)s AND name > %(after)s"
+        f"{HEAD} WHERE tenant = %(tenant)s AND name > %(after)s"
         f"{'' if project is None else ' AND project = %(project)s'}"
         f"{'' if person is None else ' AND person = %(person)s'}"
         " ORDER BY name LIMIT %(limit)s",
@@ -154,7 +154,7 @@ async def recent(
     at = microseconds(after.updated_at) if after is not None else 0
     behind = " AND (updated_at < %(at)s OR (updated_at = %(at)s AND name > %(name)s))"
     found = await transaction.rows(
-        f"{_HEAD} WHERE tenant = %(tenant)s"
+        f"{HEAD} WHERE tenant = %(tenant)s"
         f"{'' if project is None else ' AND project = %(project)s'}"
         f"{'' if after is None else behind}"
         " ORDER BY updated_at DESC, name LIMIT %(limit)s",

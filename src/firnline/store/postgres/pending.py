@@ -1,17 +1,19 @@
-"""Pending work: which conversations are to be digested, and from when."""
+"""Pending work: which conversations are to be digested, from when, and which are to be read."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Final
 
 from firnline.log import limits
-from firnline.log.entry import Key
+from firnline.log.entry import Head, Key
 from firnline.log.message import from_microseconds, microseconds
 from firnline.protocols import Pending
 from firnline.store.digests import POSTPONE_MAX, digest_created_at, is_leased
 from firnline.store.postgres import log, words
 from firnline.store.postgres.connection import Query, Transaction
+from firnline.store.rows import head_of
 
 CHANNEL: Final = "firnline_owed"
 
@@ -40,17 +42,20 @@ def tenant_token(tenant: str) -> str:
     return words.lexeme(tenant, "")
 
 
-async def due(transaction: Transaction, now: datetime, limit: int, tenant: str | None) -> list[Key]:
+async def due(
+    transaction: Transaction, now: datetime, limit: int, tenants: Collection[str] | None
+) -> list[Key]:
     """The due conversations, longest due first; last, those marked with a wrong clock."""
     limit, at = max(limit, 0), microseconds(now)
-    own = "" if tenant is None else " AND tenant = %(tenant)s"
+    own = "" if tenants is None else " AND tenant = ANY(%(tenants)s)"
+    names = sorted(tenants or ())
 
     def marked(sign: str, bound: int) -> Query:
         sql = (
             f"SELECT tenant, name FROM conversation WHERE owed_at {sign} %(bound)s{own}"
             " ORDER BY owed_at, id LIMIT %(limit)s"
         )
-        return sql, {"bound": bound, "tenant": tenant, "limit": limit}
+        return sql, {"bound": bound, "tenants": names, "limit": limit}
 
     now_due, wrong = await transaction.each(marked("<=", at), marked(">", at + POSTPONE_MAX))
     return [Key(*row) for row in (*now_due, *wrong)][:limit]
@@ -89,3 +94,27 @@ async def clear(transaction: Transaction, key: Key, last_seq: int) -> bool:
             (key.tenant, found.id),
         )
     return True
+
+
+async def unread(
+    transaction: Transaction, tenant: str, person: str | None, limit: int
+) -> list[Head]:
+    """The conversations of a person, or of any, that were not read to their end, by name."""
+    own = "" if person is None else " AND person = %(person)s"
+    rows = await transaction.rows(
+        f"{log.HEAD} WHERE tenant = %(tenant)s AND unread{own} ORDER BY name LIMIT %(limit)s",
+        {"tenant": tenant, "person": person, "limit": max(limit, 0)},
+    )
+    return [head_of(row) for row in rows]
+
+
+async def mark_read(transaction: Transaction, tenant: str, read: Mapping[str, int]) -> None:
+    """Conversations are read, unless they have more entries by now."""
+    names = sorted(read)  # locked in one order, so that concurrent calls do not deadlock
+    transaction.later(
+        "UPDATE conversation SET unread = false WHERE unread AND (tenant, id) IN ("
+        "SELECT c.tenant, c.id FROM conversation c"
+        " JOIN unnest(%s::text[], %s::bigint[]) AS seen (name, entries) ON c.name = seen.name"
+        " WHERE c.tenant = %s AND c.next_seq <= seen.entries ORDER BY c.id FOR UPDATE OF c)",
+        (names, [read[name] for name in names], tenant),
+    )

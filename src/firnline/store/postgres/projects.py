@@ -30,10 +30,11 @@ async def describe(
         known.check_described(await log.head(transaction, key))
     transaction.later(
         "UPDATE conversation SET project = coalesce(%s, project),"
-        " person = coalesce(%s, person), metadata = coalesce(%s::json, metadata),"
+        " unread = CASE WHEN %s::text IS NULL THEN unread ELSE %s <> '' AND next_seq > 0 END,"
+        " person = nullif(coalesce(%s, person), ''), metadata = coalesce(%s::json, metadata),"
         " strategy = coalesce(%s::json, strategy)"
         " WHERE tenant = %s AND name = %s",
-        (about.project, about.person, _json(about.metadata), _json(about.strategy), *key),
+        (about.project, *[about.person] * 3, *map(_json, (about.metadata, about.strategy)), *key),
     )
     if about.created_at is not None:
         at = microseconds(about.created_at)

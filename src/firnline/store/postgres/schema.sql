@@ -4,7 +4,8 @@
 
 -- One conversation. Its head (next_seq, total, hash) is written with every append, so that entries
 -- missing from the end of the log are noticed. `strategy` says how it is digested; `owed_at` is when
--- that is due, NULL if nothing is owed.
+-- that is due, NULL if nothing is owed; `person` is whom it is with, and `unread` says that it was not
+-- read to its end for what they state.
 -- Its row is what writers lock: an append until it commits, an erasure against everybody else.
 -- Ids are never used again: a late archive or lease of an erased conversation must find nothing.
 CREATE TABLE conversation (
@@ -26,6 +27,7 @@ CREATE TABLE conversation (
     created_at  bigint NOT NULL,
     updated_at  bigint NOT NULL,
     person      text COLLATE "C",
+    unread      boolean NOT NULL DEFAULT false,
     PRIMARY KEY (tenant, id),
     UNIQUE (tenant, name)
 ) WITH (fillfactor = 50); -- room for new versions of the row beside the old ones
@@ -35,6 +37,7 @@ CREATE INDEX conversation_project ON conversation (tenant, project, name)
     WHERE project IS NOT NULL;
 CREATE INDEX conversation_person ON conversation (tenant, person, name)
     WHERE person IS NOT NULL;
+CREATE INDEX conversation_unread ON conversation (tenant, person, name) WHERE unread;
 
 -- One entry. `body` is the message's canonical form, `total` the running token total including it.
 CREATE TABLE entry (
@@ -269,7 +272,8 @@ CREATE FUNCTION append(
     pinned bigint[], once text, print text
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE conversation SET next_seq = new_seq, total = new_total, hash = new_hash, updated_at = now_at
+    UPDATE conversation SET next_seq = new_seq, total = new_total, hash = new_hash, updated_at = now_at,
+        unread = person IS NOT NULL
         WHERE tenant = whose AND id = which AND genesis = start
             AND next_seq = old_seq AND total = old_total AND hash = old_hash
             AND (once IS NULL OR NOT EXISTS (SELECT FROM idempotency i

@@ -446,10 +446,13 @@ class PostgresStore:
         when = due + await self._ahead()
         await self._write(key.tenant, lambda tx: pending.mark(tx, key, when, postpone=postpone))
 
-    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+    async def due(
+        self, now: datetime, limit: int = 100, tenants: Collection[str] | None = None
+    ) -> list[Key]:
         """See `Store.due`."""
         shared = now + await self._ahead()
-        return await self._read(tenant, lambda tx: pending.due(tx, shared, limit, tenant))
+        one = next(iter(tenants)) if tenants and len(tenants) == 1 else ALL_TENANTS
+        return await self._read(one, lambda tx: pending.due(tx, shared, limit, tenants))
 
     async def _ahead(self) -> timedelta:
         """The offset to add to this machine's times: due times use the database's clock."""
@@ -480,6 +483,14 @@ class PostgresStore:
     async def clear_pending(self, key: Key, last_seq: int) -> bool:
         """See `Store.clear_pending`."""
         return await self._write(key.tenant, lambda tx: pending.clear(tx, key, last_seq))
+
+    async def unread(self, tenant: str, person: str | None = None, limit: int = 100) -> list[Head]:
+        """See `Store.unread`."""
+        return await self._read(tenant, lambda tx: pending.unread(tx, tenant, person, limit))
+
+    async def mark_read(self, tenant: str, read: Mapping[str, int]) -> None:
+        """See `Store.mark_read`."""
+        await self._write(tenant, lambda tx: pending.mark_read(tx, tenant, read))
 
     # -- cards --------------------------------------------------------------------------------
 

@@ -179,11 +179,9 @@ def _writes_checksums(connection: apsw.Connection) -> bool:
         verify_reads(connection, on=False)
 
 
-_HAS_PERSONS: Final = "SELECT 1 FROM pragma_table_info('conversation') WHERE name = 'person'"
-_WITHOUT_PERSONS: Final = (
-    "CREATE TEMP VIEW conversation AS SELECT *, NULL AS person FROM main.conversation"
-)
-"""Of an older Firnline, and it cannot be migrated now."""
+_COLUMNS: Final = "SELECT name FROM pragma_table_info('conversation')"
+_LATER: Final = {"person": "NULL", "unread": "0"}
+"""The columns that a file of an older Firnline lacks, and what they are there."""
 
 
 def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -> None:
@@ -205,8 +203,14 @@ def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -
     elif place.read_only:  # of an older Firnline, and it cannot be migrated now
         connection.execute("CREATE TEMP TABLE seal (conversation, part, count, mark)")
         connection.execute("CREATE TEMP VIEW sealing AS SELECT * FROM seal")
-    if place.read_only and not fetch_one(connection, _HAS_PERSONS):
-        connection.execute(_WITHOUT_PERSONS)
+    if place.read_only:
+        there = {name for (name,) in connection.execute(_COLUMNS)}
+        lacks = [f"{value} AS {name}" for name, value in _LATER.items() if name not in there]
+        if lacks:  # it cannot be migrated now
+            columns = ", ".join(("*", *lacks))
+            connection.execute(
+                f"CREATE TEMP VIEW conversation AS SELECT {columns} FROM main.conversation"  # noqa: S608
+            )
 
 
 def busy_handler(seconds: float) -> Callable[[int], bool]:

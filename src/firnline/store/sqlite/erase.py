@@ -8,6 +8,7 @@ this, the next open finishes the pending scrub.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -21,8 +22,11 @@ from firnline.log import limits
 from firnline.log.entry import Erased, Erasure, Key, Record, runs, tombstone
 from firnline.store.erasure import certificate, check_erasure
 from firnline.store.sqlite import archive, leases, log, search, topics, vectors
+from firnline.store.sqlite.checksums import is_proven, proven_reads
 from firnline.store.sqlite.commit_record import count_commit
 from firnline.store.sqlite.connection import fetch_one
+
+logger: Final = logging.getLogger("firnline")
 
 _EMBEDDERS: Final = "SELECT id FROM embedder"
 _FORGET_KEYS: Final = (
@@ -36,6 +40,7 @@ _CARDS: Final = "SELECT kind, count(*) FROM card WHERE conversation = ? GROUP BY
 
 def erase(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
     """Delete and scrub; only a crash can separate the two."""
+    drop_damaged(connection)
     connection.execute("BEGIN IMMEDIATE")
     try:
         erased = _delete(connection, key, now)
@@ -46,8 +51,22 @@ def erase(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
         if scrub_pending(connection):
             scrub(connection)  # pending from an earlier erasure
         raise
-    scrub(connection)
+    _rewrite(connection)
     return erased
+
+
+def drop_damaged(connection: apsw.Connection) -> bool:
+    """Empty indexes, and delete vectors, on damaged pages; outside a transaction.
+
+    To erase is to write pages again, and then these would look right. What is emptied is made again
+    from the log. Returns whether anything was.
+    """
+    is_damaged = not is_proven(connection, search.read_all)
+    if is_damaged:
+        with connection:
+            search.clear(connection)
+        logger.warning("the search index was damaged and is created again")
+    return vectors.drop_damaged(connection) or is_damaged
 
 
 def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
@@ -61,7 +80,9 @@ def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
     for table in ("entry", "segment", "digest", "topic"):
         connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", everything)  # noqa: S608
         gone[table] = connection.changes()
-    connection.execute("DELETE FROM search WHERE rowid BETWEEN ? AND ?", everything)
+    with proven_reads(connection):
+        connection.execute("DELETE FROM search WHERE rowid BETWEEN ? AND ?", everything)
+        connection.execute(search.WRITE_NOW)
     gone["vector"] = vectors.delete_vectors(
         connection, found, [id_ for (id_,) in connection.execute(_EMBEDDERS)]
     )
@@ -144,6 +165,11 @@ def scrub_pending(connection: apsw.Connection) -> bool:
 
 def scrub(connection: apsw.Connection) -> None:
     """Rewrite the file without deleted data; must run outside a transaction."""
+    drop_damaged(connection)
+    _rewrite(connection)
+
+
+def _rewrite(connection: apsw.Connection) -> None:
     connection.execute("INSERT INTO search (search) VALUES ('optimize')")
     connection.execute("VACUUM")
     _empty_log(connection)

@@ -45,7 +45,7 @@ _SPAN: Final = (
     "SELECT id, body, tokens, total, hash, tokenizer FROM entry"
     " WHERE id BETWEEN ? AND ? ORDER BY id"
 )
-_HEAD: Final = (
+HEAD: Final = (
     "SELECT tenant, name, genesis, next_seq, hash, total, created_at, updated_at, project,"
     " person, metadata, archived, strategy, fence, lease_owner, lease_until, owed_at, mark"
     " FROM conversation c LEFT JOIN seal ON seal.conversation = c.id AND part = 'about'"
@@ -157,13 +157,14 @@ def put_used_keys(connection: apsw.Connection, key: Key, used: Sequence[UsedKey]
     if found is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
     rows.check_used_keys(key, used, found.next_seq)
-    connection.executemany(
-        "INSERT OR IGNORE INTO idempotency VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (found.id, *columns, rows.idempotency_mark(found.id, *columns))
-            for columns in ((*name, first, last) for name, first, last in used)
-        ],
-    )
+    with proven_reads(connection):  # written again, a damaged page would look right
+        connection.executemany(
+            "INSERT OR IGNORE INTO idempotency VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (found.id, *columns, rows.idempotency_mark(found.id, *columns))
+                for columns in ((*name, first, last) for name, first, last in used)
+            ],
+        )
 
 
 # -- reading ----------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ def find(connection: apsw.Connection, key: Key) -> SqliteRow | None:
 
 def head(connection: apsw.Connection, key: Key) -> Head | None:
     """The conversation's head, or None."""
-    row = fetch_one(connection, f"{_HEAD} WHERE tenant = ? AND name = ?", key)
+    row = fetch_one(connection, f"{HEAD} WHERE tenant = ? AND name = ?", key)
     if not row:
         return None
     known = rows.head_of(row)
@@ -212,7 +213,7 @@ def conversations(
     """A page of the tenant's conversations, of a project and of a person if they are given."""
     project, person = about
     found = connection.execute(
-        f"{_HEAD} WHERE tenant = :tenant AND name > :after"
+        f"{HEAD} WHERE tenant = :tenant AND name > :after"
         f"{'' if project is None else ' AND project = :project'}"
         f"{'' if person is None else ' AND person = :person'} ORDER BY name LIMIT :limit",
         {"tenant": tenant, "after": after, "project": project, "person": person, "limit": limit},
@@ -233,7 +234,7 @@ def recent(
     if after is not None:
         values |= {"at": microseconds(after.updated_at), "name": after.conversation}
     found = connection.execute(
-        f"{_HEAD} WHERE tenant = :tenant"
+        f"{HEAD} WHERE tenant = :tenant"
         f"{'' if project is None else ' AND project = :project'}{behind}"
         " ORDER BY updated_at DESC, name LIMIT :limit",
         values,

@@ -1,16 +1,19 @@
-"""Pending work: the conversations to be digested, and when each is due."""
+"""Pending work: the conversations to be digested, when each is due, and those to be read."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 import apsw
 
 from firnline.log import limits
-from firnline.log.entry import Key
+from firnline.log.entry import Head, Key
 from firnline.log.message import from_microseconds, microseconds
 from firnline.protocols import Pending
 from firnline.store.digests import POSTPONE_MAX, digest_created_at, is_leased
+from firnline.store.rows import head_of
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import fetch_one
 
@@ -24,17 +27,21 @@ def mark(connection: apsw.Connection, key: Key, due: datetime, *, postpone: bool
     )
 
 
-def due(connection: apsw.Connection, now: datetime, limit: int, tenant: str | None) -> list[Key]:
+def due(
+    connection: apsw.Connection, now: datetime, limit: int, tenants: Collection[str] | None
+) -> list[Key]:
     """The conversations that are due, longest due first; last, those marked with a wrong clock."""
     # Unverified: a damaged row must not block the others; reading its conversation raises.
     sql = (
         "SELECT tenant, name FROM conversation INDEXED BY conversation_owed"
-        " WHERE owed_at {} ?1 AND (?3 IS NULL OR tenant = ?3) ORDER BY owed_at, id LIMIT ?2"
+        " WHERE owed_at {} ?1 AND (?3 IS NULL OR tenant IN (SELECT value FROM json_each(?3)))"
+        " ORDER BY owed_at, id LIMIT ?2"
     )
+    names = None if tenants is None else json.dumps(sorted(tenants))
     found: list[Key] = []
     for sign, bound in ("<=", microseconds(now)), (">", microseconds(now) + POSTPONE_MAX):
         left = max(limit - len(found), 0)
-        found += [Key(*row) for row in connection.execute(sql.format(sign), (bound, left, tenant))]
+        found += [Key(*row) for row in connection.execute(sql.format(sign), (bound, left, names))]
     return found
 
 
@@ -86,3 +93,21 @@ def clear(connection: apsw.Connection, key: Key, last_seq: int) -> bool:
             (found.id,),
         )
     return True
+
+
+def unread(connection: apsw.Connection, tenant: str, person: str | None, limit: int) -> list[Head]:
+    """The conversations of a person, or of any, that were not read to their end, by name."""
+    found = connection.execute(
+        f"{log.HEAD} WHERE tenant = ?1 AND unread AND (?2 IS NULL OR person = ?2)"
+        " ORDER BY name LIMIT ?3",
+        (tenant, person, max(limit, 0)),
+    )
+    return [head_of(row) for row in found]
+
+
+def mark_read(connection: apsw.Connection, tenant: str, read: Mapping[str, int]) -> None:
+    """Conversations are read, unless they have more entries by now."""
+    connection.executemany(
+        "UPDATE conversation SET unread = 0 WHERE tenant = ? AND name = ? AND next_seq <= ?",
+        [(tenant, name, entries) for name, entries in read.items()],
+    )

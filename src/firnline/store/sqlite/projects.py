@@ -27,7 +27,7 @@ def describe(
         known.check_described(log.head(connection, key))
     head = heads.find(connection, key) or heads.create(connection, key, now)
     if about.person is not None:
-        heads.claim(connection, head, about.person)
+        heads.claim(connection, head, about.person or None)
     connection.execute(
         "UPDATE conversation SET project = coalesce(?, project), metadata = coalesce(?, metadata),"
         " strategy = coalesce(?, strategy) WHERE tenant = ? AND name = ?",

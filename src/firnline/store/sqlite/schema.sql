@@ -1,7 +1,8 @@
 -- One conversation. Its head (next_seq, total, hash) is written with every append, so that entries
 -- missing from the end of the log are noticed. `indexed` is how far the
 -- views of the log (said, search) have come. `strategy` is JSON, and says how it is digested;
--- `owed_at` is when that is due, NULL if nothing is owed; `person` is whom it is with.
+-- `owed_at` is when that is due, NULL if nothing is owed; `person` is whom it is with, and
+-- `unread` says that it was not read to its end for what they state.
 -- Ids are never used again: a late archive or lease of an erased conversation must find nothing.
 CREATE TABLE conversation (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -23,6 +24,7 @@ CREATE TABLE conversation (
     created_at  INTEGER NOT NULL,
     updated_at  INTEGER NOT NULL,
     person      TEXT,
+    unread      INTEGER NOT NULL DEFAULT 0,
     UNIQUE (tenant, name)
 ) STRICT;
 
@@ -33,6 +35,8 @@ CREATE INDEX conversation_recent ON conversation (tenant, project, updated_at DE
     WHERE project IS NOT NULL;
 CREATE INDEX conversation_person ON conversation (tenant, person, name)
     WHERE person IS NOT NULL;
+CREATE INDEX conversation_unread ON conversation (tenant, person, name)
+    WHERE unread;
 
 -- One entry. id = conversation.id << 32 | seq: the table itself is the index by (conversation, seq).
 -- `body` is the message's canonical form, `total` the running token total including this entry.

@@ -27,6 +27,9 @@ _EVER: Final = 1 << 62
 _TERMS_SINCE: Final = 10  # the schema since which terms are indexed as they are looked up
 _CANDIDATES_MAX: Final = 4 * limits.SEARCH_WEIGHED_MAX
 _INSERT: Final = "INSERT INTO search (rowid, terms) VALUES (?, ?)"
+WRITE_NOW: Final = "INSERT INTO search (search) VALUES ('flush')"
+"""FTS5 would write at the commit, which reads and merges pages."""
+_TABLES: Final = "said", "search_data", "search_idx", "search_docsize"
 _ENTRIES: Final = (
     "SELECT coalesce(sum(next_seq), 0) FROM (SELECT next_seq FROM conversation WHERE tenant = ?"
     " ORDER BY id LIMIT 1000)"
@@ -58,6 +61,7 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
             dates.append((found.id, microseconds(message.created_at or EPOCH), record.seq))
     with proven_reads(connection):  # written again, a damaged page would look right
         connection.executemany(_INSERT, words)
+        connection.execute(WRITE_NOW)
         connection.executemany("INSERT INTO said VALUES (?, ?, ?)", dates)
     connection.execute("UPDATE conversation SET indexed = ? WHERE id = ?", (end, found.id))
     return True
@@ -68,17 +72,19 @@ def forget(connection: apsw.Connection, found: log.SqliteRow, seqs: Sequence[int
     (indexed,) = fetch_one(connection, "SELECT indexed FROM conversation WHERE id = ?", (found.id,))
     there = [seq for seq in seqs if seq < indexed]
     ids = [(found.entry_id(seq),) for seq in there]
-    connection.executemany("DELETE FROM search WHERE rowid = ?", ids)
-    connection.executemany(_INSERT, [(*id_, "") for id_ in ids])
-    for first, last in runs(seqs):
-        connection.execute(
-            "DELETE FROM said WHERE conversation = ? AND seq BETWEEN ? AND ?",
-            (found.id, first, last),
-        )
-        connection.executemany(
-            "INSERT INTO said VALUES (?, ?, ?)",
-            [(found.id, NEVER, seq) for seq in range(first, min(last + 1, indexed))],
-        )
+    with proven_reads(connection):  # written again, a damaged page would look right
+        connection.executemany("DELETE FROM search WHERE rowid = ?", ids)
+        connection.executemany(_INSERT, [(*id_, "") for id_ in ids])
+        connection.execute(WRITE_NOW)
+        for first, last in runs(seqs):
+            connection.execute(
+                "DELETE FROM said WHERE conversation = ? AND seq BETWEEN ? AND ?",
+                (found.id, first, last),
+            )
+            connection.executemany(
+                "INSERT INTO said VALUES (?, ?, ?)",
+                [(found.id, NEVER, seq) for seq in range(first, min(last + 1, indexed))],
+            )
 
 
 def unindexed(
@@ -98,6 +104,13 @@ def unindexed(
     )
 
 
+def read_all(connection: apsw.Connection) -> None:
+    """Read the indexes, to find damaged pages."""
+    for table in _TABLES:
+        for _ in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608
+            pass
+
+
 def clear(connection: apsw.Connection) -> None:
     """Empty the indexes, so that they are rebuilt from the log."""
     connection.execute("INSERT INTO search (search) VALUES ('delete-all')")
@@ -115,19 +128,19 @@ def matches(
         return []
     counts = [_entries_with(connection, tenant, word) for word in wanted]
     (total,) = fetch_one(connection, _ENTRIES, (tenant,))
-    asked = _Asked(wanted, word_scores.weights(counts, total), within, limit)
-    led = word_scores.leading(counts, short=within.short)
-    found = _ranked(connection, asked, _any_own(wanted, led), led)
-    if not found and len(led) < len(wanted):  # the rare words occur only outside the scope
-        led = list(range(len(wanted)))
-        found = _ranked(connection, asked, _any_own(wanted, led), led)
-    if len(found) < limit:
+    question = _Asked(wanted, word_scores.weights(counts, total), within, limit)
+    leading = word_scores.leading(counts, short=within.short)
+    ranked = _ranked(connection, question, _any_own(wanted, leading), leading)
+    if not ranked and len(leading) < len(wanted):  # the rare words occur only outside the scope
+        leading = list(range(len(wanted)))
+        ranked = _ranked(connection, question, _any_own(wanted, leading), leading)
+    if len(ranked) < limit:
         # A speaker's terms are in half of all entries; ranking all of them is slow.
-        about = _any(term for word in wanted for term in word.facts)
-        found |= _ranked(connection, asked, about, led, found)
-    if len(found) < limit and (longer := _longer(wanted)):
-        found |= _in_longer_words(connection, asked, longer, found)
-    return _to_matches(connection, tenant, dict(islice(found.items(), limit)))
+        fact_terms = _any(term for word in wanted for term in word.facts)
+        ranked |= _ranked(connection, question, fact_terms, leading, ranked)
+    if len(ranked) < limit and (longer := _longer(wanted)):
+        ranked |= _in_longer_words(connection, question, longer, ranked)
+    return _to_matches(connection, tenant, dict(islice(ranked.items(), limit)))
 
 
 class _Within(NamedTuple):

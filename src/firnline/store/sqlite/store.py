@@ -137,7 +137,7 @@ class SqliteStore:
     async def open(self) -> None:
         """Create or migrate the file, and finish what a crash interrupted."""
         if self._readers is not None:
-            raise StoreError("the store is open already")
+            raise StoreError("the store is already open")
         self._process = os.getpid()
         if self._place.path in _open_before_fork:
             raise StoreError(
@@ -433,21 +433,8 @@ class SqliteStore:
                 if progress is not None:
                     progress(*await self._read(projects.indexed))
         if await self._read(lambda con: health.lacks_checksums(con, self._place)):
-            await self._drop_damaged_vectors()
+            await self._write(vectors.drop_damaged, alone=True)
             await self._write(checksums.rewrite, alone=True)
-
-    async def _drop_damaged_vectors(self) -> None:
-        """Delete vectors on damaged pages: written again, these would look right."""
-        damaged = []
-        try:
-            for span in await self._read(vectors.embedded_by, proven=True):
-                try:
-                    await self._read(partial(vectors.read_all, span=span), proven=True)
-                except StoreCorrupt:
-                    damaged.append(span)
-        except StoreCorrupt:
-            await self._change(vectors.drop_all)
-        await self._change(partial(vectors.drop, spans=damaged))
 
     # -- vectors and topics -------------------------------------------------------------------
 
@@ -560,9 +547,11 @@ class SqliteStore:
         """See `Store.mark_pending`."""
         await self._write(lambda con: pending.mark(con, key, due, postpone=postpone))
 
-    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+    async def due(
+        self, now: datetime, limit: int = 100, tenants: Collection[str] | None = None
+    ) -> list[Key]:
         """See `Store.due`."""
-        return await self._read(lambda con: pending.due(con, now, limit, tenant))
+        return await self._read(lambda con: pending.due(con, now, limit, tenants))
 
     async def pending(
         self, now: datetime, *, stuck_before: datetime, cards: str, tenant: str | None = None
@@ -573,6 +562,14 @@ class SqliteStore:
     async def clear_pending(self, key: Key, last_seq: int) -> bool:
         """See `Store.clear_pending`."""
         return await self._change(lambda con: pending.clear(con, key, last_seq))
+
+    async def unread(self, tenant: str, person: str | None = None, limit: int = 100) -> list[Head]:
+        """See `Store.unread`."""
+        return await self._read(lambda con: pending.unread(con, tenant, person, limit))
+
+    async def mark_read(self, tenant: str, read: Mapping[str, int]) -> None:
+        """See `Store.mark_read`."""
+        await self._change(lambda con: pending.mark_read(con, tenant, read))
 
     # -- cards --------------------------------------------------------------------------------
 
@@ -655,7 +652,16 @@ class SqliteStore:
     async def erase_entries(self, key: Key, erasure: Erasure) -> Erased:
         """See `Store.erase_entries`."""
         now = self._clock()
-        return await self._change(lambda con: erase.erase_entries(con, key, erasure, now))
+
+        async def attempt() -> Erased:
+            return await self._change(lambda con: erase.erase_entries(con, key, erasure, now))
+
+        try:
+            return await attempt()
+        except StoreCorrupt:
+            if not await self._write(erase.drop_damaged, alone=True):
+                raise
+        return await attempt()
 
     async def scrub(self) -> None:
         """See `Store.scrub`."""

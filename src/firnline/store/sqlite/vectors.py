@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import apsw
@@ -11,7 +12,7 @@ from firnline.log import limits
 from firnline.log.entry import Key
 from firnline.protocols import Vector
 from firnline.store.sqlite import log
-from firnline.store.sqlite.checksums import proven_reads
+from firnline.store.sqlite.checksums import is_proven, proven_reads
 from firnline.store.sqlite.connection import fetch_one
 
 
@@ -72,10 +73,11 @@ def _embedder(connection: apsw.Connection, model: str) -> int | None:
 
 def _drop_others(connection: apsw.Connection, found: log.SqliteRow, embedder: int | None) -> None:
     """Delete other embedders' vectors, which are unused once one has processed every entry."""
-    others: list[Any] = connection.execute(
-        "DELETE FROM embedded WHERE conversation = ? AND embedder != ? RETURNING embedder",
-        (found.id, embedder),
-    ).fetchall()
+    with proven_reads(connection):
+        others: list[Any] = connection.execute(
+            "DELETE FROM embedded WHERE conversation = ? AND embedder != ? RETURNING embedder",
+            (found.id, embedder),
+        ).fetchall()
     delete_vectors(connection, found, [row[0] for row in others])
 
 
@@ -85,11 +87,13 @@ def delete_vectors(
     """Delete the conversation's vectors by these embedders; returns how many there were."""
     everything = (found.entry_id(0), found.entry_id(log.SEQ_MASK))
     deleted = 0
-    for embedder in embedders:
-        connection.execute(
-            "DELETE FROM vector WHERE embedder = ? AND id BETWEEN ? AND ?", (embedder, *everything)
-        )
-        deleted += connection.changes()
+    with proven_reads(connection):  # written again, a damaged page would look right
+        for embedder in embedders:
+            connection.execute(
+                "DELETE FROM vector WHERE embedder = ? AND id BETWEEN ? AND ?",
+                (embedder, *everything),
+            )
+            deleted += connection.changes()
     return deleted
 
 
@@ -97,14 +101,34 @@ def delete_at(connection: apsw.Connection, found: log.SqliteRow, seqs: Iterable[
     """Delete all embedders' vectors of these entries; returns how many there were."""
     ids = [found.entry_id(seq) for seq in seqs]
     before = connection.total_changes()
-    for (embedder,) in connection.execute("SELECT id FROM embedder").fetchall():
-        connection.executemany(
-            "DELETE FROM vector WHERE embedder = ? AND id = ?", [(embedder, id_) for id_ in ids]
-        )
+    with proven_reads(connection):
+        for (embedder,) in connection.execute("SELECT id FROM embedder").fetchall():
+            connection.executemany(
+                "DELETE FROM vector WHERE embedder = ? AND id = ?", [(embedder, id_) for id_ in ids]
+            )
     return connection.total_changes() - before
 
 
-def embedded_by(connection: apsw.Connection) -> list[tuple[int, int]]:
+def drop_damaged(connection: apsw.Connection) -> bool:
+    """Delete the vectors on damaged pages, which would look right if they were written again.
+
+    They are created again. Outside a transaction; returns whether there were any.
+    """
+    spans: list[tuple[int, int]] = []
+    if not is_proven(connection, lambda con: spans.extend(_embedded_by(con))):
+        with connection:
+            for table in ("vector", "embedded", "embedder"):
+                connection.execute(f"DELETE FROM {table}")  # noqa: S608
+        return True
+    damaged = [span for span in spans if not is_proven(connection, partial(_read_all, span=span))]
+    with connection:
+        for span in damaged:
+            connection.execute(f"DELETE FROM vector {_SPAN}", _span(*span))  # noqa: S608
+            connection.execute("DELETE FROM embedded WHERE conversation = ? AND embedder = ?", span)
+    return bool(damaged)
+
+
+def _embedded_by(connection: apsw.Connection) -> list[tuple[int, int]]:
     """The conversations and embedders of which there are vectors."""
     found = connection.execute(
         "SELECT e.conversation, e.embedder FROM embedded e JOIN embedder m ON m.id = e.embedder"
@@ -112,23 +136,9 @@ def embedded_by(connection: apsw.Connection) -> list[tuple[int, int]]:
     return [(conversation, embedder) for conversation, embedder in found]
 
 
-def read_all(connection: apsw.Connection, span: tuple[int, int]) -> None:
-    """Read all vectors of a conversation by an embedder, to find damaged pages."""
+def _read_all(connection: apsw.Connection, span: tuple[int, int]) -> None:
     for _ in connection.execute(f"SELECT body FROM vector {_SPAN}", _span(*span)):  # noqa: S608
         pass
-
-
-def drop(connection: apsw.Connection, spans: Sequence[tuple[int, int]]) -> None:
-    """Delete the vectors of conversations by embedders; they are created again."""
-    for span in spans:
-        connection.execute(f"DELETE FROM vector {_SPAN}", _span(*span))  # noqa: S608
-        connection.execute("DELETE FROM embedded WHERE conversation = ? AND embedder = ?", span)
-
-
-def drop_all(connection: apsw.Connection) -> None:
-    """Delete all vectors; they are created again."""
-    for table in ("vector", "embedded", "embedder"):
-        connection.execute(f"DELETE FROM {table}")  # noqa: S608
 
 
 _SPAN: Final = "WHERE embedder = ? AND id BETWEEN ? AND ?"

@@ -28,10 +28,12 @@ _ROWS_MAX: Final = 128  # rows in one statement; a power of two
 _INSERT: Final = "INSERT INTO entry VALUES {}"
 _UPDATE: Final = (
     "UPDATE conversation SET next_seq = column2, total = column3, hash = column4,"
-    " updated_at = column5 FROM (VALUES {}) WHERE conversation.id = column1"
+    " updated_at = column5, unread = person IS NOT NULL"
+    " FROM (VALUES {}) WHERE conversation.id = column1"
 )
 _UPDATE_ONE: Final = (
-    "UPDATE conversation SET next_seq = ?2, total = ?3, hash = ?4, updated_at = ?5 WHERE id = ?1"
+    "UPDATE conversation SET next_seq = ?2, total = ?3, hash = ?4, updated_at = ?5,"
+    " unread = person IS NOT NULL WHERE id = ?1"
 )
 
 
@@ -168,10 +170,13 @@ class WriteBuffer:
         self._known[key] = head
         return head
 
-    def claim(self, connection: apsw.Connection, head: OpenHead, person: str) -> None:
-        """Set the person of a conversation."""
-        sql = "UPDATE conversation SET person = ? WHERE id = ?"
-        connection.execute(sql, (person, head.id))
+    def claim(self, connection: apsw.Connection, head: OpenHead, person: str | None) -> None:
+        """Set the person of a conversation, or that it is with none."""
+        connection.execute(
+            "UPDATE conversation SET person = ?1, unread = next_seq > 0 AND ?1 IS NOT NULL"
+            " WHERE id = ?2",
+            (person, head.id),
+        )
         head.person = person
 
 

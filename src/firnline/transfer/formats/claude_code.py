@@ -84,13 +84,13 @@ def _add_line(known: _Transcript, line: Mapping[str, Any], where: str, notes: No
         notes.skip("a duplicate message", where)
         return
     said = list(_messages(key, line, where, notes))
-    parent = as_text(line.get("parentUuid")) or as_text(line.get("logicalParentUuid")) or None
+    parent = _parent(line)
     if line.get("isSidechain"):
-        agent = as_text(line.get("agentId")) or known.side_of.get(parent or "", f"side-{key}")
+        agent = as_text(line.get("agentId")) or known.side_of.get(parent, f"side-{key}")
         known.side_of[key] = agent
         known.sides.setdefault(agent, []).extend(said)
         return
-    before = known.turn_of.get(parent or "")
+    before = _turn_before(known, line)
     if before is None or _is_prompt(line):
         known.parents[key] = before
         known.turns[key] = []
@@ -101,11 +101,28 @@ def _add_line(known: _Transcript, line: Mapping[str, Any], where: str, notes: No
 
 def _add_empty(known: _Transcript, line: Mapping[str, Any]) -> None:
     """Record a line without a message, which may be the parent of one with a message."""
-    key, parent = as_text(line.get("uuid")), as_text(line.get("parentUuid"))
-    if key and parent in known.turn_of:
-        known.turn_of[key] = known.turn_of[parent]
+    key, parent = as_text(line.get("uuid")), _parent(line)
     if key and parent in known.side_of:
         known.side_of[key] = known.side_of[parent]
+    elif key and not line.get("isSidechain") and (turn := _turn_before(known, line)) is not None:
+        known.turn_of[key] = turn
+
+
+def _parent(line: Mapping[str, Any]) -> str:
+    return as_text(line.get("parentUuid")) or as_text(line.get("logicalParentUuid"))
+
+
+def _turn_before(known: _Transcript, line: Mapping[str, Any]) -> str | None:
+    """The turn that a line continues; None if it is the first of the transcript or goes back there.
+
+    A line whose parent is not in the file continues the line before it: after a compaction, and
+    where a line could not be read.
+    """
+    parent = _parent(line)
+    if parent in known.turn_of:
+        return known.turn_of[parent]
+    lost = parent or line.get("subtype") == "compact_boundary"
+    return known.last if lost else None
 
 
 def _is_prompt(line: Mapping[str, Any]) -> bool:

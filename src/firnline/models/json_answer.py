@@ -187,7 +187,7 @@ async def ask_structured(
     check_schema(schema)
     if not _types(schema) or set(_types(schema)) - {"object", "array"}:
         raise InputError("schema: the answer as a whole must be an object or an array")
-    failure = ModelError("there is no rung to try")
+    failure = ModelError("no format of a structured answer to try")
     spent: list[Completion] = []
     for rung in rungs:
         try:

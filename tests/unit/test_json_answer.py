@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from firnline.errors import InputError, ModelError, ModelRefused
 from firnline.log.message import Message
 from firnline.models import callable_model, open_model
+from firnline.models.json_answer import ask_structured, check_schema, read_json, schema_problem
 from firnline.models.repair import LenientParser, json_values
-from firnline.models.structured import ask_structured, check_schema, read_json, schema_problem
 from firnline.protocols import Completion
 from firnline.testing import ModelServer
 
