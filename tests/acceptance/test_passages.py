@@ -8,6 +8,7 @@ from firnline import Memory, Message
 from firnline.log import limits
 from firnline.log.hit import CUT
 from firnline.log.tokens import counter
+from firnline.recall.limits import PASSAGE_TOKENS
 from support.long_texts import essay
 
 KEY = "The spare key of the boathouse is kept under the third flowerpot, next to the blue door."
@@ -50,7 +51,7 @@ async def test_with_a_limit_messages_are_whole_and_say_where_the_answer_is(long_
     assert hits[0].message.text == LONG
     (span,) = hits[0].passage
     assert KEY in LONG[span.start : span.end]
-    assert all(not hit.passage for hit in hits if hit.entry.tokens <= limits.PASSAGE_TOKENS)
+    assert all(not hit.passage for hit in hits if hit.entry.tokens <= PASSAGE_TOKENS)
 
 
 async def test_the_sentence_is_found_by_its_meaning_where_no_word_is_the_same():

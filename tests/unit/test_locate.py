@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from firnline.log import limits
 from firnline.log.hit import CUT, TextSpan, excerpt
 from firnline.log.message import Message
 from firnline.log.tokens import counter
+from firnline.recall import limits
 from firnline.recall.locate import Located, passages_of, sentences
 from firnline.recall.passages import parts
 from firnline.recall.query import AskedQuestion, parse_question
@@ -77,7 +77,7 @@ def test_a_passage_is_parts_of_the_text_in_order(text, question):
 
 def test_sentences_are_bounded():
     spans = sentences(f"{'word ' * 1_000}. {essay(5, {})}")
-    assert max(end - start for start, end in spans) <= limits.SENTENCE_CHARS
+    assert max(end - start for start, end in spans) <= limits.PASSAGE_SENTENCE_CHARS
 
 
 @given(some.text("ab. \n", min_size=1, max_size=4_000), some.sampled_from([None, "Ann"]))

@@ -231,5 +231,5 @@ def _render_elsewhere(hits: Sequence[Hit], heading: str) -> Message:
         day = f", {hit.time.date().isoformat()}" if hit.time else ""
         mark = "" if hit.superseded_by is None else "[outdated] "
         said = fence.speaker(hit.message.role, hit.message.name)
-        lines.append(f"({hit.seq}{day}) {mark}{said}: {fence.escape(hit.message.text)}")
+        lines.append(f"({hit.seq}{day}) {mark}{said}: {fence.escape(hit.text)}")
     return Message.user("\n".join((*lines, ELSEWHERE_END)), metadata={MARK_KEY: "recalled"})

@@ -143,7 +143,7 @@ class Recaller:
         hits: list[Hit] = []
         for hit in found:
             current = entries.pop(-1 if hit.superseded_by is None else hit.superseded_by, None)
-            hits += [replace(hit, entry=current, superseded_by=None)] if current else []
+            hits += [replace(hit, entry=current, passage=(), superseded_by=None)] if current else []
             hits.append(hit)
         return Hits(hits, found.degraded, count_earned([hit.chance for hit in hits]))
 

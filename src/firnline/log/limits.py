@@ -300,14 +300,6 @@ PASSAGE_CHARS: Final = 900
 """Characters embedded as one vector; a longer message has several."""
 PASSAGES_MAX: Final = 32
 """Vectors of one message; the middle of a longer one is found only by its words."""
-PASSAGE_PLACE_CHARS: Final = 64_000
-"""Characters of a message in which the passage is looked for that answers a question."""
-SENTENCE_CHARS: Final = 400
-"""Characters of a sentence of such a message; a longer one is taken for several."""
-PASSAGE_TOKENS: Final = 180
-"""Tokens that are shown of a long message; of one that is little longer, all."""
-PASSAGES_LOCATED: Final = 120
-"""Long messages of one search of which the passages are looked for."""
 VECTOR_PAGE: Final = 10_000
 """Vectors read at once."""
 VECTORS_COPIED: Final = 1_000

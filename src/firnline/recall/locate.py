@@ -18,11 +18,10 @@ from firnline.embedding.quantize import SCALE_BYTES, dots
 from firnline.embedding.token_embedder import QuestionTokens, TokenEmbedder
 from firnline.language import prose
 from firnline.language.terms import index_terms
-from firnline.log import limits
 from firnline.log.hit import TextSpan
 from firnline.log.message import Message
 from firnline.protocols import Embedder
-from firnline.recall import weights
+from firnline.recall import limits, weights
 from firnline.recall.features import read_passage
 from firnline.recall.passages import parts
 from firnline.recall.query import AskedQuestion, QueryTerm, RecallQuery, token_weights
@@ -39,12 +38,11 @@ _NEARLY: Final = 0.85
 """How good another sentence has to be, compared with the best, to be shown, too."""
 _LACKED: Final = 0.25
 """Or how much of the weight of the question's words it has that are not shown yet."""
-_PLACES_MAX: Final = 3
 _MOST: Final = 0.8
 """If a passage would have more of a message than this, the message is shown as it is."""
 
 
-class _Sentence(NamedTuple):
+class _ScoredSentence(NamedTuple):
     """A sentence: its place, its score, and the question's words in it."""
 
     place: int
@@ -54,11 +52,11 @@ class _Sentence(NamedTuple):
 
 
 def sentences(text: str) -> list[TextSpan]:
-    """The places of a text's sentences, up to `limits.PASSAGE_PLACE_CHARS`; long ones in pieces."""
-    step = limits.SENTENCE_CHARS
+    """The places of a text's sentences, up to `limits.PASSAGE_CHARS_READ`; long ones in pieces."""
+    step = limits.PASSAGE_SENTENCE_CHARS
     return [
         TextSpan(at, min(at + step, end))
-        for start, end in prose.spans(text[: limits.PASSAGE_PLACE_CHARS])
+        for start, end in prose.spans(text[: limits.PASSAGE_CHARS_READ])
         for at in range(start, end, step)
     ]
 
@@ -166,7 +164,7 @@ def _pieces(
 
 def _scored(
     query: RecallQuery, text: str, spans: Sequence[TextSpan], near: Sequence[float]
-) -> list[_Sentence]:
+) -> list[_ScoredSentence]:
     read = [read_passage(index_terms(text[start:end])) for start, end in spans]
     terms = _weighed(query.terms, [passage.counts for passage in read])
     hits = [match(terms, passage)[1] for passage in read]
@@ -178,7 +176,7 @@ def _scored(
     ]
     share = [{n: terms[n].weight * hit for n, hit in there.items()} for there in hits]
     return [
-        _Sentence(n, span, score, held)
+        _ScoredSentence(n, span, score, held)
         for n, (span, score, held) in enumerate(zip(spans, scores, share, strict=True))
     ]
 
@@ -194,7 +192,7 @@ def _weighed(terms: Sequence[QueryTerm], counts: Sequence[Mapping[str, int]]) ->
     return [term._replace(weight=term.weight / whole) for term in found]
 
 
-def _best_places(scored: Sequence[_Sentence]) -> Iterator[int]:
+def _best_places(scored: Sequence[_ScoredSentence]) -> Iterator[int]:
     """The best sentence, and others that are nearly as good or have other words of the question."""
     ordered = sorted(scored, key=lambda one: (-one.score, one.place))
     best, taken, shown = ordered[0], 0, TermHits()
@@ -205,11 +203,13 @@ def _best_places(scored: Sequence[_Sentence]) -> Iterator[int]:
             taken += 1
             for n, hit in one.hits.items():
                 shown[n] = max(hit, shown.get(n, 0.0))
-        if taken == _PLACES_MAX:
+        if taken == limits.PASSAGE_PLACES_MAX:
             return
 
 
-def _around(place: int, scored: Sequence[_Sentence], chars: int, chosen: set[int]) -> set[int]:
+def _around(
+    place: int, scored: Sequence[_ScoredSentence], chars: int, chosen: set[int]
+) -> set[int]:
     """The sentence with those around it that fit, the better side first."""
     first = last = place
     room = chars - _length(scored[place])
@@ -224,7 +224,7 @@ def _around(place: int, scored: Sequence[_Sentence], chars: int, chosen: set[int
     return set(range(first, last + 1))
 
 
-def _length(one: _Sentence) -> int:
+def _length(one: _ScoredSentence) -> int:
     return one.span.end - one.span.start + 1
 
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeVar
 
-from firnline.log import limits
 from firnline.log.entry import Entry
 from firnline.log.hit import Hit
+from firnline.recall.limits import PASSAGE_TOKENS
 from firnline.recall.repeats import without_repeats
 
 Item = TypeVar("Item")
@@ -36,22 +36,26 @@ _FRAME: Final = 4
 _GENERATED_ROLES: Final = frozenset(("assistant", "tool"))
 
 
-def price(hit: Hit, role: str = "") -> float:
-    """What the length of a hit deducts from its score; `role` is the one that is asked about."""
+def price(hit: Hit, role: str = "", *, whole: bool = False) -> float:
+    """What the length of a hit deducts from its score; `role` is the one that is asked about.
+
+    `whole`: it is shown with all of its text, however long.
+    """
     message = hit.message
     generated = not message.name and message.role in _GENERATED_ROLES and message.role != role
     tariff = _GENERATED if generated else _SAID
-    return tariff.slope * math.log(max(least_tokens(hit.entry) / tariff.free, 1.0))
+    tokens = hit.entry.tokens if whole else least_tokens(hit.entry)
+    return tariff.slope * math.log(max(tokens / tariff.free, 1.0))
 
 
 def is_long(entry: Entry) -> bool:
     """Whether only a passage of the entry is shown if it is long enough."""
-    return entry.tokens > _LONGER * limits.PASSAGE_TOKENS
+    return entry.tokens > _LONGER * PASSAGE_TOKENS
 
 
 def least_tokens(entry: Entry) -> int:
     """About how many tokens of an entry are shown: of a long one a passage."""
-    return limits.PASSAGE_TOKENS if is_long(entry) else entry.tokens
+    return PASSAGE_TOKENS if is_long(entry) else entry.tokens
 
 
 def shown_tokens(hit: Hit) -> int:
@@ -62,12 +66,12 @@ def shown_tokens(hit: Hit) -> int:
     return math.ceil(hit.entry.tokens * share) + _FRAME
 
 
-def by_value(hits: Iterable[Hit], role: str = "") -> list[Hit]:
+def by_value(hits: Iterable[Hit], role: str = "", *, whole: bool = False) -> list[Hit]:
     """The hits in the order in which they are packed; what decides it is part of their scores.
 
     Those that repeat a better one come last: they are taken only if nothing else is left.
     """
-    priced = [_less(hit, "price", price(hit, role)) for hit in hits]
+    priced = [_less(hit, "price", price(hit, role, whole=whole)) for hit in hits]
     priced.sort(key=lambda hit: -hit.score)  # stable: equal scores keep their order
     first = without_repeats(priced)
     kept = {(hit.conversation, hit.seq) for hit in first}

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Final, Protocol
 
 from firnline.embedding.token_embedder import QuestionTokens
-from firnline.log import limits
 from firnline.log.entry import Key
 from firnline.log.hit import Hit
 from firnline.protocols import Embedder
+from firnline.recall.limits import PASSAGES_LOCATED
 from firnline.recall.locate import Located, passages_of
 from firnline.recall.pack import is_long, least_tokens
 from firnline.recall.passages import model_key
@@ -117,5 +117,5 @@ def _long(hits: Sequence[Hit], tokens: int | None) -> Iterator[int]:
             yield place
             many += 1
         room -= least_tokens(hit.entry)
-        if many >= limits.PASSAGES_LOCATED or (tokens is not None and room < 0):
+        if many >= PASSAGES_LOCATED or (tokens is not None and room < 0):
             return

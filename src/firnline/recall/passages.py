@@ -17,7 +17,7 @@ _END: Final = regex(r"(?<=[.!?。！？])\s+|\n+")  # noqa: RUF001 - full-width 
 _LAST: Final = limits.PASSAGES_MAX // 3
 
 
-class Part(NamedTuple):
+class EmbeddedPart(NamedTuple):
     """A part of a message that is embedded: its text, its pieces, and where the text has them."""
 
     text: str
@@ -35,7 +35,7 @@ def passages(message: Message) -> list[str]:
     return [part.text for part in parts(message)]
 
 
-def parts(message: Message) -> list[Part]:
+def parts(message: Message) -> list[EmbeddedPart]:
     """The same with their places: one part, or for a long message parts of whole sentences."""
     whole = message.text
     text = whole.strip()
@@ -44,7 +44,9 @@ def parts(message: Message) -> list[Part]:
     speaker = speaker_prefix(message)
     begin = len(whole) - len(whole.lstrip())
     if len(text) <= limits.PASSAGE_CHARS:
-        return [Part(speaker + text, (TextSpan(begin, begin + len(text)),), (len(speaker),))]
+        return [
+            EmbeddedPart(speaker + text, (TextSpan(begin, begin + len(text)),), (len(speaker),))
+        ]
     reach = limits.PASSAGE_CHARS * limits.PASSAGES_MAX
     pieces = list(_pieces(text[:reach] if len(text) > 2 * reach else text, begin))
     if len(text) > 2 * reach:
@@ -53,7 +55,7 @@ def parts(message: Message) -> list[Part]:
     if len(grouped) > limits.PASSAGES_MAX:  # keep the beginning and the end
         grouped = grouped[: limits.PASSAGES_MAX - _LAST] + grouped[-_LAST:]
     return [
-        Part(speaker + text, pieces, tuple(at + len(speaker) for at in offsets))
+        EmbeddedPart(speaker + text, pieces, tuple(at + len(speaker) for at in offsets))
         for text, pieces, offsets in grouped
     ]
 
@@ -73,13 +75,13 @@ def _pieces(text: str, offset: int) -> Iterator[TextSpan]:
         start = after
 
 
-def _grouped(text: str, pieces: Iterable[TextSpan]) -> Iterator[Part]:
+def _grouped(text: str, pieces: Iterable[TextSpan]) -> Iterator[EmbeddedPart]:
     """The pieces joined into parts of about the same length."""
     joined, held, offsets = "", list[TextSpan](), list[int]()
     for piece in pieces:
         added = text[piece.start : piece.end]
         if joined and len(joined) + len(added) >= limits.PASSAGE_CHARS:
-            yield Part(joined, tuple(held), tuple(offsets))
+            yield EmbeddedPart(joined, tuple(held), tuple(offsets))
             joined, held, offsets = added, [piece], [0]
             continue
         whole = f"{joined} {added}"
@@ -87,7 +89,7 @@ def _grouped(text: str, pieces: Iterable[TextSpan]) -> Iterator[Part]:
         offsets = [*(at - dropped for at in offsets), len(joined) + 1 - dropped]
         joined, held = whole.strip(), [*held, piece]
     if joined:
-        yield Part(joined, tuple(held), tuple(offsets))
+        yield EmbeddedPart(joined, tuple(held), tuple(offsets))
 
 
 def model_key(embedder: Embedder, dimension: int) -> str:

@@ -156,7 +156,8 @@ class EntryFinder:
         if copies is not None:
             hits = await copies.unite(hits)
         hits = await put_current_first(self._store, tenant, question, parsed, hits, scope)
-        hits = await self._passages.find(tenant, asked, hits, limit=limit, tokens=tokens)
+        if shown_from is None:  # a context quotes whole messages
+            hits = await self._passages.find(tenant, asked, hits, limit=limit, tokens=tokens)
         if tokens is not None:
             packing = partial(pack, hits, size, tokens)
             hits = await run_by_size(_chars(hit.entry for hit in hits), packing)
@@ -384,7 +385,7 @@ def _order(
         found = without_repeats(found)
     found = [replace(hit, chance=chance) for hit, chance in zip(found, chances(found), strict=True)]
     if packed_for is not None:
-        found = by_value(found, packed_for)
+        found = by_value(found, packed_for, whole=for_context)
     if for_context:
         return found
     return found + [hit for hit in ordered if (hit.conversation, hit.seq) in echoes]

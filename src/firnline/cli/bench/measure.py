@@ -11,8 +11,7 @@ from itertools import count
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from firnline.cli.bench.baselines import Baselines, PackedTurn, names, pack, turn_of, turn_tokens
-from firnline.cli.bench.cases import BenchCase, BenchQuestion
-from firnline.cli.bench.evidence import own_sentence
+from firnline.cli.bench.cases import BenchCase, BenchQuestion, own_sentence
 from firnline.context.context import Context
 from firnline.errors import BudgetError, InputError
 from firnline.log.entry import Head
