@@ -93,3 +93,26 @@ async def test_tools_show_the_passage_where_a_message_takes_more_than_its_share(
         assert row.get("shortened", False) is cut
     whole = json.loads(await long_log.tools("c")["get_message_by_id"](id=20))
     assert whole["messages"][0]["text"] == LONG
+
+
+async def test_a_context_quotes_whole_messages_or_none_and_keeps_to_its_budget(long_log):
+    question = "Where is the spare key of the boathouse?"
+    for limit in (1_000, 4_000):
+        context = await long_log.context("c", limit, question)
+        assert context.tokens <= limit
+        text = "\n".join(message.text for message in context.messages)
+        assert (KEY in text) == (LONG in text)
+        assert not any(hit.passage for hit in context.hits)
+
+
+async def test_of_a_person_a_context_quotes_passages_of_other_conversations():
+    async with Memory.open("memory:", embedder=None, worker=False) as memory:
+        await memory.append("old", _log(), person="ana")
+        context = await memory.context(
+            "new", 4_000, "Where is the spare key of the boathouse?", person="ana"
+        )
+        quoted = context["elsewhere"].messages[0].text
+        assert KEY in quoted
+        assert f"{CUT}\n" in quoted
+        assert LONG not in quoted
+        assert context.tokens <= 4_000

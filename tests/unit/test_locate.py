@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from firnline.log.hit import CUT, TextSpan, excerpt
+from firnline.log.entry import Entry
+from firnline.log.hit import CUT, Hit, TextSpan, excerpt
 from firnline.log.message import Message
 from firnline.log.tokens import counter
 from firnline.recall import limits
 from firnline.recall.locate import Located, passages_of, sentences
+from firnline.recall.passage_finder import PassageFinder
 from firnline.recall.passages import parts
 from firnline.recall.query import AskedQuestion, parse_question
 from support.long_texts import essay
@@ -73,6 +75,26 @@ def test_a_passage_is_parts_of_the_text_in_order(text, question):
         at = end + 1
     pieces = [text[start:end] for start, end in passage]
     assert not pieces or all(piece in excerpt(text, passage) for piece in pieces)
+
+
+def test_places_count_characters_whatever_they_are():
+    text = essay(60, {2: "The flag 🇵🇹 and e\u0301clairs 👩‍💻 are here.", 31: f"🔑 {KEY} 🔑"})
+    passage = _passage(text, "Where is the spare key?")
+    assert any(KEY in text[start:end] for start, end in passage)
+    assert all(text[start:end] in excerpt(text, passage) for start, end in passage)
+
+
+async def test_what_is_read_of_all_long_messages_is_bounded():
+    text = essay(60, {31: KEY}) + " And so on." * 6_000
+    hits = [
+        Hit("c", Entry(seq, Message.user(text), counter().text(text), seq, "", "o200k_base"), 1.0)
+        for seq in range(12)
+    ]
+    asked = AskedQuestion("Where is the spare key?", parse_question("Where is the spare key?"))
+    found = await PassageFinder(None, None).find("", asked, hits, limit=None, tokens=10**6)
+    most = limits.PASSAGE_CHARS_ALL // limits.PASSAGE_CHARS_READ
+    assert [bool(hit.passage) for hit in found] == [True] * most + [False] * (12 - most)
+    assert [hit.entry for hit in found] == [hit.entry for hit in hits]
 
 
 def test_sentences_are_bounded():

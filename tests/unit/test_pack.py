@@ -39,6 +39,12 @@ def test_a_short_message_has_no_price_and_a_longer_one_never_a_lower_one(role):
     assert prices[-1] == prices[-2] > 0, "of a long one a passage is shown, however long it is"
 
 
+def test_a_long_message_that_is_shown_whole_has_the_price_of_all_of_it():
+    prices = [price(_hit(0, 1.0, tokens), whole=True) for tokens in (40, 300, 2_000, 10**6)]
+    assert prices == sorted(set(prices))
+    assert prices[1:] > [price(_hit(0, 1.0, tokens)) for tokens in (300, 2_000, 10**6)]
+
+
 def test_an_answer_costs_more_than_what_a_person_said_unless_it_is_what_is_asked_for():
     answer, said = Message.assistant("text"), Message.user("text")
     named = Message.assistant("text", name="Ann")

@@ -55,7 +55,8 @@ def _search(options: argparse.Namespace) -> None:
         if options.json:
             about = {"conversation": hit.conversation, "chance": hit.chance, "score": hit.score}
             about |= {"parts": dict(hit.parts), "also_in": hit.also_in}
-            about |= {"superseded_by": hit.superseded_by, "passage": hit.passage}
+            about |= {"superseded_by": hit.superseded_by}
+            about["passage"] = [span._asdict() for span in hit.passage]
             print_json({**about, **entry_json(hit.entry)})
         else:
             _print_hit(hit, zone, explain=options.explain)

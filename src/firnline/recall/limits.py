@@ -45,4 +45,6 @@ PASSAGE_SENTENCE_CHARS: Final = 400
 PASSAGE_PLACES_MAX: Final = 3
 """Sentences around which a passage is made."""
 PASSAGES_LOCATED: Final = 120
-"""Long messages of one search of which the passages are looked for."""
+"""Long messages of one search of which the passages are looked for, the best first."""
+PASSAGE_CHARS_ALL: Final = 400_000
+"""Characters of all of them together."""

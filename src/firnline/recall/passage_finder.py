@@ -13,7 +13,7 @@ from firnline.embedding.token_embedder import QuestionTokens
 from firnline.log.entry import Key
 from firnline.log.hit import Hit
 from firnline.protocols import Embedder
-from firnline.recall.limits import PASSAGES_LOCATED
+from firnline.recall.limits import PASSAGE_CHARS_ALL, PASSAGE_CHARS_READ, PASSAGES_LOCATED
 from firnline.recall.locate import Located, passages_of
 from firnline.recall.pack import is_long, least_tokens
 from firnline.recall.passages import model_key
@@ -111,11 +111,14 @@ class PassageFinder:
 
 def _long(hits: Sequence[Hit], tokens: int | None) -> Iterator[int]:
     """The places of the long hits that may be shown."""
-    room, many = (tokens or 0) * _MORE, 0
+    room, chars, many = (tokens or 0) * _MORE, PASSAGE_CHARS_ALL, PASSAGES_LOCATED
     for place, hit in enumerate(hits):
         if is_long(hit.entry):
+            chars -= min(len(hit.message.text), PASSAGE_CHARS_READ)
+            many -= 1
+            if min(chars, many) < 0:
+                return
             yield place
-            many += 1
         room -= least_tokens(hit.entry)
-        if many >= PASSAGES_LOCATED or (tokens is not None and room < 0):
+        if tokens is not None and room < 0:
             return
