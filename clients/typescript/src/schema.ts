@@ -1817,7 +1817,7 @@ export interface components {
             /** @description The newer message that outdates what this one states. */
             superseded_by: number | null;
             superseded_in: string | null;
-            /** @description The parts of a long message that answer, in characters; else empty. */
+            /** @description The parts of a long message that answer, in Unicode characters; else empty. */
             passage: components["schemas"]["TextSpan"][];
             /** @description The message's text, or its passage with [...] for what is left out. */
             text: string;

@@ -248,7 +248,7 @@ Hit: Final = model_of(
     chance=Doc("The probability that the message is evidence for the question."),
     also_in=Doc("Other conversations with this message at this number: branches."),
     superseded_by=Doc("The newer message that outdates what this one states."),
-    passage=Doc("The parts of a long message that answer, in characters; else empty."),
+    passage=Doc("The parts of a long message that answer, in Unicode characters; else empty."),
     text=Annotated[str, Doc("The message's text, or its passage with [...] for what is left out.")],
     explanation=Annotated[str, Doc("", "score 2.10: words +1.40, meaning +0.70; chance 62%")],
 )
