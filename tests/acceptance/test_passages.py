@@ -58,7 +58,7 @@ async def test_the_sentence_is_found_by_its_meaning_where_no_word_is_the_same():
     async with Memory.open("memory:", embedder="minilm", worker=False) as memory:
         await memory.append("c", _log())
         await memory.embed("c")
-        hits = await memory.recall("c", "How do I get into the shed at the lake?", tokens=1_000)
+        hits = await memory.recall("c", "How do I get into the shed at the lake?", tokens=2_000)
         assert KEY in next(hit.text for hit in hits if hit.seq == 20)
 
 

@@ -21,7 +21,8 @@ CODE = "The combination of the bicycle lock is 38-12-7."
 
 def _passage(text, question):
     asked = AskedQuestion(question, parse_question(question))
-    (passage,) = passages_of(asked, [Located(Message.user(text), counter().text(text))], None, None)
+    there = [Located(Message.user(text), counter().text(text))]
+    (passage,) = passages_of(asked, there, limits.PASSAGE_TOKENS)
     return passage
 
 
@@ -91,7 +92,7 @@ async def test_what_is_read_of_all_long_messages_is_bounded():
         for seq in range(12)
     ]
     asked = AskedQuestion("Where is the spare key?", parse_question("Where is the spare key?"))
-    found = await PassageFinder(None, None).find("", asked, hits, limit=None, tokens=10**6)
+    found = await PassageFinder(None, None).find("", asked, hits, limit=12, tokens=None)
     most = limits.PASSAGE_CHARS_ALL // limits.PASSAGE_CHARS_READ
     assert [bool(hit.passage) for hit in found] == [True] * most + [False] * (12 - most)
     assert [hit.entry for hit in found] == [hit.entry for hit in hits]

@@ -37,7 +37,9 @@ FACT_HITS_READ: Final = 30
 FACT_ANSWERS_MAX: Final = 3
 """Facts that answer a question."""
 PASSAGE_TOKENS: Final = 180
-"""Tokens that are shown of a long message; of one that is little longer, all."""
+"""Tokens that are shown of a long message, at least; of one that is little longer, all."""
+PASSAGES_SHOWN: Final = 4
+"""Passages that fit into the tokens that are given, if these are many: then each has more."""
 PASSAGE_CHARS_READ: Final = 64_000
 """Characters of a message in which the sentences are looked for that answer a question."""
 PASSAGE_SENTENCE_CHARS: Final = 400

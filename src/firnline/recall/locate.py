@@ -75,30 +75,31 @@ class Located(NamedTuple):
 def passages_of(
     asked: AskedQuestion,
     found: Sequence[Located],
-    embedder: Embedder | None,
-    score: TokenScore | None,
+    room: int,
+    embedder: Embedder | None = None,
+    score: TokenScore | None = None,
 ) -> list[tuple[TextSpan, ...]]:
-    """The parts of each message that answer best; none if it is all of it."""
+    """The parts of each message that answer best, of about `room` tokens; none if it is all."""
     spans = [sentences(one.message.text) for one in found]
     near = _nearness(asked, found, spans, embedder, score)
     return [
-        _passage(asked.parsed, one, places, scores)
+        _passage(asked.parsed, one, room, places, scores)
         for one, places, scores in zip(found, spans, near, strict=True)
     ]
 
 
 def _passage(
-    query: RecallQuery, one: Located, spans: Sequence[TextSpan], near: Sequence[float]
+    query: RecallQuery, one: Located, room: int, spans: Sequence[TextSpan], near: Sequence[float]
 ) -> tuple[TextSpan, ...]:
     if not spans:
         return ()
     text = one.message.text
     scored = _scored(query, text, spans, near)
     places = list(_best_places(scored))
-    room = len(text) * limits.PASSAGE_TOKENS // max(one.tokens, 1) // len(places)
+    chars = len(text) * room // max(one.tokens, 1) // len(places)
     chosen: set[int] = set()
     for place in places:
-        chosen |= _around(place, scored, room, chosen)
+        chosen |= _around(place, scored, chars, chosen)
     passage = tuple(_joined([spans[place] for place in sorted(chosen)], text))
     return () if sum(end - start for start, end in passage) > _MOST * len(text) else passage
 

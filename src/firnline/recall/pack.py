@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from firnline.log.entry import Entry
 from firnline.log.hit import Hit
-from firnline.recall.limits import PASSAGE_TOKENS
+from firnline.recall.limits import PASSAGE_TOKENS, PASSAGES_SHOWN
 from firnline.recall.repeats import without_repeats
 
 Item = TypeVar("Item")
@@ -36,26 +36,31 @@ _FRAME: Final = 4
 _GENERATED_ROLES: Final = frozenset(("assistant", "tool"))
 
 
-def price(hit: Hit, role: str = "", *, whole: bool = False) -> float:
+def price(hit: Hit, role: str = "", room: int | None = None) -> float:
     """What the length of a hit deducts from its score; `role` is the one that is asked about.
 
-    `whole`: it is shown with all of its text, however long.
+    `room` are the tokens of a passage; None if the hit is shown whole.
     """
     message = hit.message
     generated = not message.name and message.role in _GENERATED_ROLES and message.role != role
     tariff = _GENERATED if generated else _SAID
-    tokens = hit.entry.tokens if whole else least_tokens(hit.entry)
+    tokens = hit.entry.tokens if room is None else least_tokens(hit.entry, room)
     return tariff.slope * math.log(max(tokens / tariff.free, 1.0))
 
 
-def is_long(entry: Entry) -> bool:
-    """Whether only a passage of the entry is shown if it is long enough."""
-    return entry.tokens > _LONGER * PASSAGE_TOKENS
+def passage_room(tokens: int | None) -> int:
+    """About how many tokens of a long message are shown: more if there are `tokens` for more."""
+    return max(PASSAGE_TOKENS, (tokens or 0) // PASSAGES_SHOWN)
 
 
-def least_tokens(entry: Entry) -> int:
+def is_long(entry: Entry, room: int) -> bool:
+    """Whether only a passage of so many tokens of the entry is shown."""
+    return entry.tokens > _LONGER * room
+
+
+def least_tokens(entry: Entry, room: int) -> int:
     """About how many tokens of an entry are shown: of a long one a passage."""
-    return PASSAGE_TOKENS if is_long(entry) else entry.tokens
+    return room if is_long(entry, room) else entry.tokens
 
 
 def shown_tokens(hit: Hit) -> int:
@@ -66,12 +71,12 @@ def shown_tokens(hit: Hit) -> int:
     return math.ceil(hit.entry.tokens * share) + _FRAME
 
 
-def by_value(hits: Iterable[Hit], role: str = "", *, whole: bool = False) -> list[Hit]:
+def by_value(hits: Iterable[Hit], role: str = "", room: int | None = None) -> list[Hit]:
     """The hits in the order in which they are packed; what decides it is part of their scores.
 
     Those that repeat a better one come last: they are taken only if nothing else is left.
     """
-    priced = [_less(hit, "price", price(hit, role, whole=whole)) for hit in hits]
+    priced = [_less(hit, "price", price(hit, role, room)) for hit in hits]
     priced.sort(key=lambda hit: -hit.score)  # stable: equal scores keep their order
     first = without_repeats(priced)
     kept = {(hit.conversation, hit.seq) for hit in first}

@@ -15,7 +15,7 @@ from firnline.log.hit import Hit
 from firnline.protocols import Embedder
 from firnline.recall.limits import PASSAGE_CHARS_ALL, PASSAGE_CHARS_READ, PASSAGES_LOCATED
 from firnline.recall.locate import Located, passages_of
-from firnline.recall.pack import is_long, least_tokens
+from firnline.recall.pack import is_long, least_tokens, passage_room
 from firnline.recall.passages import model_key
 from firnline.recall.query import AskedQuestion
 
@@ -76,7 +76,8 @@ class PassageFinder:
     ) -> list[Hit]:
         """The hits, the long ones with their passages, as far as `limit` and `tokens` reach."""
         found = list(hits)
-        places = list(_long(found[:limit], tokens))
+        room = passage_room(tokens)
+        places = list(_long(found[:limit], tokens, room))
         vectors = await self._vectors(tenant, asked, [found[place] for place in places])
         located = [
             Located(hit.message, hit.entry.tokens, vectors.get((hit.conversation, hit.seq), ()))
@@ -84,7 +85,7 @@ class PassageFinder:
         ]
         if located:
             score = self._near.scores if self._near else None
-            work = partial(passages_of, asked, located, self._embedder, score)
+            work = partial(passages_of, asked, located, room, self._embedder, score)
             passages = await asyncio.to_thread(work)
             for place, passage in zip(places, passages, strict=True):
                 found[place] = replace(found[place], passage=passage)
@@ -109,16 +110,16 @@ class PassageFinder:
         }
 
 
-def _long(hits: Sequence[Hit], tokens: int | None) -> Iterator[int]:
+def _long(hits: Sequence[Hit], tokens: int | None, room: int) -> Iterator[int]:
     """The places of the long hits that may be shown."""
-    room, chars, many = (tokens or 0) * _MORE, PASSAGE_CHARS_ALL, PASSAGES_LOCATED
+    left, chars, many = (tokens or 0) * _MORE, PASSAGE_CHARS_ALL, PASSAGES_LOCATED
     for place, hit in enumerate(hits):
-        if is_long(hit.entry):
+        if is_long(hit.entry, room):
             chars -= min(len(hit.message.text), PASSAGE_CHARS_READ)
             many -= 1
             if min(chars, many) < 0:
                 return
             yield place
-        room -= least_tokens(hit.entry)
-        if tokens is not None and room < 0:
+        left -= least_tokens(hit.entry, room)
+        if tokens is not None and left < 0:
             return

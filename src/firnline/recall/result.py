@@ -180,7 +180,8 @@ class RecallWriter:
         room = room if alone else room // 2
         if not passage:
             return self._shortened(row, found.entry, text, room)
-        return self._around(row, found.entry, text, passage[0].start, room)
+        longest = max(passage, key=lambda span: span.end - span.start)
+        return self._around(row, found.entry, text, sum(longest) // 2, room)
 
     def _head(self, found: ProjectEntry, own: str) -> Row:
         message = found.entry.message
@@ -202,12 +203,12 @@ class RecallWriter:
         return self._longest({**head, "shortened": True, "text": cut}, shorter, len(text), room)
 
     def _around(self, head: Row, entry: Entry, text: str, place: int, room: int) -> Row:
-        """As much as fits around a place, most of it after the place."""
+        """As much as fits on both sides of a place."""
         cut = AROUND_MARK.format(head["id"], entry.tokens)
         earlier, later = text[:place], text[place:]
 
         def shorter(chars: int) -> str:
-            back = min(max(chars - len(later), chars // 4), len(earlier))
+            back = min(max(chars - len(later), chars // 2), len(earlier))
             before, after = prose.ending(earlier, back), prose.beginning(later, chars - back)
             first = "" if len(before) == len(earlier) else cut
             last = "" if len(after) == len(later) else cut

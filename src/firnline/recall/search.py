@@ -36,7 +36,7 @@ from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.chance import chances, count_earned
 from firnline.recall.copies import Copies, EntryPlace
 from firnline.recall.limits import BEHIND_MAX
-from firnline.recall.pack import by_value, pack, shown_tokens
+from firnline.recall.pack import by_value, pack, passage_room, shown_tokens
 from firnline.recall.passage_finder import PassageFinder, VectorSearch
 from firnline.recall.passages import model_key
 from firnline.recall.query import AskedQuestion, RecallQuery, parse_question, token_weights
@@ -150,13 +150,15 @@ class EntryFinder:
             recalled = await find_recalled([h.entry for h in ranked], partial(self._store.at, key))
             echoes |= {(conversation, seq) for seq in recalled}
         role = None if tokens is None else parsed.role
-        hits = _order(hits, echoes, packed_for=role, for_context=shown_from is not None)
+        for_context = shown_from is not None
+        room = None if for_context else passage_room(tokens)  # a context quotes whole messages
+        hits = _order(hits, echoes, packed_for=role, room=room, for_context=for_context)
         if tokens is None:
             hits = [hit for hit in hits if (hit.conversation, hit.seq) in sure]
         if copies is not None:
             hits = await copies.unite(hits)
         hits = await put_current_first(self._store, tenant, question, parsed, hits, scope)
-        if shown_from is None:  # a context quotes whole messages
+        if room is not None:
             hits = await self._passages.find(tenant, asked, hits, limit=limit, tokens=tokens)
         if tokens is not None:
             packing = partial(pack, hits, size, tokens)
@@ -371,13 +373,15 @@ def _order(
     echoes: Collection[tuple[str, int]],
     *,
     packed_for: str | None,
+    room: int | None,
     for_context: bool,
 ) -> list[Hit]:
     """The hits of all conversations with their chances, best first.
 
     The result of an earlier search only repeats what it found: it comes last, with no chance. A
     context has neither those nor messages that repeat a better one. To be packed into a number of
-    tokens, for a question about the role `packed_for`, they are ordered by value.
+    tokens, for a question about the role `packed_for`, they are ordered by value. `room` are the
+    tokens of a passage.
     """
     ordered = sorted(hits, key=lambda hit: (-hit.score, hit.conversation, hit.seq))
     found = [hit for hit in ordered if (hit.conversation, hit.seq) not in echoes]
@@ -385,7 +389,7 @@ def _order(
         found = without_repeats(found)
     found = [replace(hit, chance=chance) for hit, chance in zip(found, chances(found), strict=True)]
     if packed_for is not None:
-        found = by_value(found, packed_for, whole=for_context)
+        found = by_value(found, packed_for, room)
     if for_context:
         return found
     return found + [hit for hit in ordered if (hit.conversation, hit.seq) in echoes]
