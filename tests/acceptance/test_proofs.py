@@ -6,7 +6,7 @@ import pytest
 
 from firnline import Memory, Message
 from firnline.cli import main
-from firnline.engine.prover import TREE
+from firnline.engine.log_tree import TREE
 from firnline.engine.signer import Signer, new_key
 from firnline.errors import InputError, StoreCorrupt, UnknownConversation
 from firnline.log.entry import Card

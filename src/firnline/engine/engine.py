@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from firnline import digest
 from firnline.context.budget import (
@@ -32,7 +32,7 @@ from firnline.engine.pending import PendingDigests, StrategyRegistry
 from firnline.engine.people import People
 from firnline.engine.person import ErasedPerson
 from firnline.engine.project_contexts import ProjectContexts
-from firnline.engine.prover import Prover, Sign
+from firnline.engine.prover import Prover
 from firnline.engine.question import QuestionRewriter
 from firnline.engine.recall import AUTO, Recaller, as_embedder
 from firnline.engine.repair import Repairer
@@ -48,6 +48,9 @@ from firnline.models.guard import Spend
 from firnline.models.model_like import ModelLike, as_model
 from firnline.protocols import ChatModel, Clock, Store
 from firnline.strategies import as_strategy, layered
+
+if TYPE_CHECKING:
+    from firnline.engine.signer import Signer
 
 logger: Final = logging.getLogger("firnline.context")
 
@@ -274,17 +277,17 @@ def _digester(
     )
 
 
-def _signer(options: MemoryOptions) -> Sign | None:
+def _signer(options: MemoryOptions) -> Signer | None:
     """What signs checkpoints, if there is a key."""
     if (key := options.get("signer")) is None:
         return None
     try:
-        from firnline.engine.signer import Signer  # noqa: PLC0415 - an optional extra
+        from firnline.engine import signer  # noqa: PLC0415 - an optional extra
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("firnline"):
             raise
         raise FirnlineError('signing needs an extra: pip install "firnline[proof]"') from error
-    return Signer.of(key).sign
+    return signer.Signer.of(key)
 
 
 @lru_cache(maxsize=limits.UNKNOWN_MODELS_MAX)
