@@ -1,12 +1,14 @@
 """Proofs for strangers: what was in a log cannot be denied or rewritten unnoticed."""
 
 import json
+from dataclasses import replace
+from unittest import mock
 
 import pytest
 
 from firnline import Memory, Message
 from firnline.cli import main
-from firnline.engine.log_tree import TREE
+from firnline.engine.log_tree import TREE, LogTree
 from firnline.engine.signer import Signer, new_key
 from firnline.errors import InputError, StoreCorrupt, UnknownConversation
 from firnline.log.entry import Card
@@ -141,11 +143,84 @@ async def test_verify_finds_what_the_checkpoint_does_not_match(signing):
 async def test_stored_nodes_are_only_a_view(signing):
     await _fill(signing, 700)
     proof = await signing.prove("c", 3)
-    assert [len(card.body) for card in await signing.cards.find(TREE)] == [64]
+    (card,) = await signing.cards.find(TREE)
+    assert len(card.body) == 64
+    for damaged in (bytes(64), card.body[:40], b""):
+        await signing.cards.put(replace(card, body=damaged, updated_at=None))
+        assert await signing.prove("c", 3) == proof
+        assert check_proof(await signing.prove("c", 600), key=PUBLIC).seq == 600
     await signing.cards.drop(TREE, prefix="")
     assert await signing.prove("c", 3) == proof
     await signing.erase("c")
     assert await signing.cards.find(TREE) == []
+
+
+async def test_a_message_is_proven_without_reading_the_log_again(signing):
+    """By the last signed checkpoint, or by a new one if the message came after it."""
+    await _fill(signing, 700)
+    noted = await signing.checkpoint("c")
+    await _fill(signing, 1, start=700)
+    with mock.patch.object(LogTree, "read", side_effect=AssertionError("it was read")):
+        for seq in (0, 300, 699):
+            checked = check_proof(await signing.prove("c", seq), key=PUBLIC)
+            assert (checked.seq, checked.checkpoint.note) == (seq, noted)
+    newer = check_proof(await signing.prove("c", 700), key=PUBLIC).checkpoint
+    assert newer.size == 701
+    assert check_proof(await signing.prove("c", 300), key=PUBLIC).checkpoint == newer
+
+
+async def test_two_checkpoints_at_the_same_time_leave_the_newer_one(signing):
+    await _fill(signing, 10)
+    put_cards, first = signing.store.put_cards, True
+
+    async def late(cards, **options):
+        nonlocal first
+        if first:
+            first = False
+            await _fill(signing, 1, start=10)
+            assert parse_note(await signing.checkpoint("c")).size == 11
+        return await put_cards(cards, **options)
+
+    with mock.patch.object(signing.store, "put_cards", late):
+        assert parse_note(await signing.checkpoint("c")).size == 10
+    kept = [parse_note(card.body.decode()) for card in await signing.cards.find("checkpoint")]
+    assert max(checkpoint.size for checkpoint in kept) == 11
+    await signing.checkpoint("c")
+    assert len(await signing.cards.find("checkpoint")) == 1
+
+
+async def test_a_checkpoint_that_came_while_the_log_is_verified_is_no_problem(signing):
+    await _fill(signing, 10)
+    await signing.checkpoint("c")
+    head, first = signing.store.head, True
+
+    async def late(key):
+        nonlocal first
+        found, was_first, first = await head(key), first, False
+        if was_first:
+            await _fill(signing, 1, start=10)
+            await signing.checkpoint("c")
+        return found
+
+    for verb in (signing.verify, signing.checkpoint, lambda name: signing.prove(name, 0)):
+        first = True
+        with mock.patch.object(signing.store, "head", late):
+            assert await verb("c")
+
+
+async def test_an_unsigned_checkpoint_does_not_replace_a_signed_one(signing, url):
+    await _fill(signing, 10)
+    noted = await signing.checkpoint("c")
+    unsigned = Memory(signing.store, embedder=None)
+    assert parse_note(await unsigned.checkpoint("c")).signatures == ()
+    assert [card.body.decode() for card in await signing.cards.find("checkpoint")] == [noted]
+
+
+async def test_what_is_no_older_checkpoint_is_an_error(signing):
+    await _fill(signing, 1)
+    for older in (None, 5, b"x", ["x"], "\ud800", ""):
+        with pytest.raises(InputError, match="older"):
+            await signing.prove_growth("c", older)
 
 
 async def test_an_unsigned_checkpoint_is_for_those_who_keep_it(memory):

@@ -71,11 +71,9 @@ def _signing_memory(options: argparse.Namespace) -> Memory:
 
 
 def _text(name: str) -> str:
-    if name == "-":
-        return sys.stdin.read(_BYTES_MAX)
-    path = source_path(name)
+    path = "standard input" if name == "-" else source_path(name)
     try:
-        with path.open("rb") as file:
+        with sys.stdin.buffer if isinstance(path, str) else path.open("rb") as file:
             return file.read(_BYTES_MAX).decode()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
