@@ -223,6 +223,21 @@ async def test_what_is_no_older_checkpoint_is_an_error(signing):
             await signing.prove_growth("c", older)
 
 
+async def test_logs_of_two_operators_have_different_names(signing):
+    await _fill(signing, 3)
+    named = Memory(signing.store, signer=KEY, log_origin="example.com/memory/", embedder=None)
+    noted = await named.checkpoint("c")
+    assert noted.startswith("example.com/memory/default/c\n3\n")
+    assert (await signing.checkpoint("c")).startswith("firnline/default/c\n3\n")
+    for memory in (named, signing):  # the last checkpoint has one name
+        assert check_proof(await memory.prove("c", 0), key=PUBLIC).seq == 0
+    with pytest.raises(InputError, match="not of firnline/default/c"):
+        await signing.prove_growth("c", noted)
+    for wrong in ("", "two words", "https://example.com", "a\nb", "a" * 201, None):
+        with pytest.raises(InputError, match="log_origin"):
+            Memory(signing.store, log_origin=wrong)
+
+
 async def test_an_unsigned_checkpoint_is_for_those_who_keep_it(memory):
     await _fill(memory, 3)
     noted = parse_note(await memory.checkpoint("c"))
@@ -255,6 +270,10 @@ def test_the_commands(tmp_path, capsys, monkeypatch):
     assert main(["check-proof", "proof", "--checkpoint", "note"]) == 0
     assert main(["check-proof", "note", "--key", public]) == 1
     assert main(["prove", "c", *sign]) == 2
+    capsys.readouterr()
+    assert main(["checkpoint", "c", "--origin", "example.com/x", *sign]) == 0
+    assert capsys.readouterr().out.startswith("example.com/x/default/c\n2\n")
+    assert main(["checkpoint", "c", "--origin", "two words", *sign]) == 2
     assert main(["checkpoint", "c", "--sign-with", "note", *store]) == 2
 
 

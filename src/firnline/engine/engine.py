@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from firnline import digest
 from firnline.context.budget import (
@@ -32,7 +32,7 @@ from firnline.engine.pending import PendingDigests, StrategyRegistry
 from firnline.engine.people import People
 from firnline.engine.person import ErasedPerson
 from firnline.engine.project_contexts import ProjectContexts
-from firnline.engine.prover import Prover
+from firnline.engine.prover import ORIGIN, Prover
 from firnline.engine.question import QuestionRewriter
 from firnline.engine.recall import AUTO, Recaller, as_embedder
 from firnline.engine.repair import Repairer
@@ -48,9 +48,6 @@ from firnline.models.guard import Spend
 from firnline.models.model_like import ModelLike, as_model
 from firnline.protocols import ChatModel, Clock, Store
 from firnline.strategies import as_strategy, layered
-
-if TYPE_CHECKING:
-    from firnline.engine.signer import Signer
 
 logger: Final = logging.getLogger("firnline.context")
 
@@ -91,7 +88,7 @@ class Engine:
             background=self._background,
             clock=clock,
         )
-        self.prover = Prover(store, _signer(options))
+        self.prover = _prover(store, options)
         self.repairer = Repairer(store, self.digester, self.topics)
         self.builder = ContextBuilder(
             store,
@@ -277,17 +274,18 @@ def _digester(
     )
 
 
-def _signer(options: MemoryOptions) -> Signer | None:
-    """What signs checkpoints, if there is a key."""
+def _prover(store: Store, options: MemoryOptions) -> Prover:
+    """The prover: it signs checkpoints if there is a key."""
+    origin = options.get("log_origin", ORIGIN)
     if (key := options.get("signer")) is None:
-        return None
+        return Prover(store, None, origin)
     try:
-        from firnline.engine import signer  # noqa: PLC0415 - an optional extra
+        from firnline.engine.signer import Signer  # noqa: PLC0415 - an optional extra
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("firnline"):
             raise
         raise FirnlineError('signing needs an extra: pip install "firnline[proof]"') from error
-    return signer.Signer.of(key)
+    return Prover(store, Signer.of(key), origin)
 
 
 @lru_cache(maxsize=limits.UNKNOWN_MODELS_MAX)

@@ -49,19 +49,21 @@ async def newest_state(store: Store, key: Key, head: Head) -> tuple[Head, Checkp
 class LogTree:
     """The tree of a log as it was when its head was read, and its `last` checkpoint."""
 
-    def __init__(self, store: Store, key: Key, head: Head, last: Checkpoint | None) -> None:
+    def __init__(
+        self, store: Store, key: Key, origin: str, head: Head, last: Checkpoint | None
+    ) -> None:
         self._store, self._key, self._head = store, key, head
         self.size, self.last = head.entries, last
-        self.origin = f"firnline/{quote(key.tenant, safe='')}/{quote(key.conversation, safe='')}"
+        self.origin = "/".join([origin, *(quote(name, safe="") for name in key)])
         self._tiles: dict[Subtree, bytes] = {}
 
     @classmethod
-    async def open(cls, store: Store, key: Key) -> LogTree:
+    async def open(cls, store: Store, key: Key, origin: str) -> LogTree:
         """The tree of a conversation; no entry is read yet."""
         head = await store.head(key)
         if head is None:
             raise UnknownConversation(f"there is no conversation {key.conversation!r}")
-        return cls(store, key, *await newest_state(store, key, head))
+        return cls(store, key, origin, *await newest_state(store, key, head))
 
     async def read(self, older: Iterable[Checkpoint] = ()) -> Checkpoint:
         """Read the whole log; returns its checkpoint, not signed.

@@ -12,8 +12,9 @@ import json
 from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from firnline.engine.limits import SIGNER_NAME_CHARS_MAX
 from firnline.engine.log_tree import LogTree
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log import limits
@@ -34,23 +35,30 @@ if TYPE_CHECKING:
     from firnline.engine.signer import Signer  # needs an optional extra
 
 
-class Prover:
-    """Proves what is in the logs of a store; `signer` signs checkpoints."""
+ORIGIN: Final = "firnline"
+"""How the names of logs begin, unless an operator has chosen something else."""
 
-    def __init__(self, store: Store, signer: Signer | None = None) -> None:
-        self._store, self._signer = store, signer
+
+class Prover:
+    """Proves what is in the logs of a store; `signer` signs checkpoints.
+
+    Names of logs begin with `origin`, so that those of two operators differ.
+    """
+
+    def __init__(self, store: Store, signer: Signer | None = None, origin: str = ORIGIN) -> None:
+        self._store, self._signer, self._origin = store, signer, _clean_origin(origin)
         self._public = signer.public if signer else None
 
     async def checkpoint(self, key: Key) -> Checkpoint:
         """The log as it is now, signed. It is kept, and the next one must continue it."""
-        return await self._new(await LogTree.open(self._store, key))
+        return await self._new(await self._open(key))
 
     async def prove(self, key: Key, seq: int) -> str:
         """The proof that the entry `seq` is in the log.
 
         It ends at the last checkpoint, if that is signed and has the entry, else at a new one.
         """
-        log = await LogTree.open(self._store, key)
+        log = await self._open(key)
         if not 0 <= limits.check_number("seq", seq, None) < log.size:
             raise InputError(f"{key.conversation} has no message {seq}")
         signed = self._signed_before(log)
@@ -65,7 +73,7 @@ class Prover:
     async def prove_growth(self, key: Key, older: str) -> str:
         """The proof that the log as it is now continues the checkpoint `older`."""
         old = _parse(older)
-        log = await LogTree.open(self._store, key)
+        log = await self._open(key)
         if old.origin != log.origin:
             raise InputError(f"older: a checkpoint of {old.origin}, not of {log.origin}")
         new = await self._new(log, old)
@@ -75,6 +83,9 @@ class Prover:
             return await asyncio.to_thread(self._written, CONSISTENCY, path, new, rest, old)
         except ProofError as error:
             raise _changed(key) from error
+
+    async def _open(self, key: Key) -> LogTree:
+        return await LogTree.open(self._store, key, self._origin)
 
     async def _new(self, log: LogTree, *older: Checkpoint) -> Checkpoint:
         """A new checkpoint: the only place where something is signed."""
@@ -114,6 +125,17 @@ class Prover:
         text = json.dumps(proof, ensure_ascii=False, indent=1) + "\n"
         check_proof(text, key=self._public, known=known)
         return text
+
+
+def _clean_origin(origin: object) -> str:
+    name = origin.rstrip("/") if isinstance(origin, str) else ""
+    plain = name.isprintable() and "://" not in name and not {*" +"} & {*name}
+    if not plain or not 0 < len(name) <= SIGNER_NAME_CHARS_MAX:
+        raise InputError(
+            f"log_origin: expected a URL without its scheme, 1 to {SIGNER_NAME_CHARS_MAX}"
+            " printable characters without spaces and plus signs"
+        )
+    return name
 
 
 def _parse(older: object) -> Checkpoint:

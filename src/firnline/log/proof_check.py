@@ -211,7 +211,7 @@ def _check_inclusion(proof: Mapping[str, Any], known: Checkpoint | None) -> Chec
     if known is not None and checkpoint.body != known.body:
         raise ProofError("the proof is for another checkpoint than the one you know")
     if not isinstance(entry, dict):
-        raise ProofError("the proof has no entry")
+        raise ProofError("the proof is incomplete: it names no message")
     stored, message = _text(entry, "hash"), None
     if "body" in entry:
         body, tokens = _text(entry, "body"), _number(entry, "tokens")
