@@ -993,8 +993,9 @@ class Memory:
     async def prove(self, conversation: str, seq: int) -> str:
         """The proof that entry `seq` is in the log, as text; ``firnline check-proof`` checks it.
 
-        It grows with the logarithm of the log, and ends at the last checkpoint that was signed by
-        `signer`, or at a new one. An erased entry is proven without its text.
+        It grows with the logarithm of the log, and ends at the last checkpoint, if that has
+        the signature of `signer` or was made by this memory, else at a new one. An erased entry is
+        proven without its text.
         """
         return await self._engine.prover.prove(self._key(conversation), seq)
 

@@ -90,18 +90,19 @@ class LogTree:
         An unsigned one does not replace a signed one, and a store that cannot be written stays as
         it is. Two at the same time leave the larger one.
         """
-        if self.last and self.last.signatures and not checkpoint.signatures:
-            return
-        kind, name = CHECKPOINT, f"{checkpoint.size:020d}"
-        cards = [self._card(kind, name, checkpoint.note.encode())]
-        if checkpoint.signatures:  # without a signature, nothing vouches for stored nodes
-            tiles = self._tiles.items()
-            cards += [self._card(TREE, _tile_name(place), body) for place, body in tiles]
+        cards = [self._card(TREE, _tile_name(place), body) for place, body in self._tiles.items()]
         with suppress(StoreReadOnly):
             await self._store.put_cards(cards)
-            before = await _checkpoint_cards(self._store, self._key, self._head)
-            names = [card.name for card in before if card.name < cards[0].name]
-            await self._store.drop_cards(kind, self._key.tenant, names=names)
+            if checkpoint.signatures or not (self.last and self.last.signatures):
+                await self._keep_newest(checkpoint)
+
+    async def _keep_newest(self, checkpoint: Checkpoint) -> None:
+        name = f"{checkpoint.size:020d}"
+        kept = self._card(CHECKPOINT, name, checkpoint.note.encode())
+        await self._store.put_cards([kept])
+        there = await _checkpoint_cards(self._store, self._key, self._head)
+        before = [card.name for card in there if card.name < kept.name]
+        await self._store.drop_cards(CHECKPOINT, self._key.tenant, names=before)
 
     async def entry(self, seq: int) -> dict[str, Any]:
         """What a proof says of an entry; an erased one has no text."""

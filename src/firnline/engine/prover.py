@@ -1,8 +1,9 @@
 """Checkpoints and proofs of a log.
 
-Nothing is signed unless the whole log was read, every entry checked and the last checkpoint
-continued. A message is proven by a checkpoint that was signed so, without reading the log again:
-what leads there is compared with the signed root. Every proof is checked before it is returned.
+No checkpoint is made unless the whole log was read, every entry checked and the last checkpoint
+continued. A message is proven by a checkpoint that was made so, without reading the log again: what
+leads there is compared with its root. Its signature shows that it is ours, and of unsigned ones the
+memory of this process: what is stored can be forged. Every proof is checked before it is returned.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from firnline.engine.limits import SIGNER_NAME_CHARS_MAX
+from firnline.engine.limits import CHECKPOINTS_REMEMBERED_MAX, SIGNER_NAME_CHARS_MAX
 from firnline.engine.log_tree import LogTree
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log import limits
@@ -48,6 +49,7 @@ class Prover:
     def __init__(self, store: Store, signer: Signer | None = None, origin: str = ORIGIN) -> None:
         self._store, self._signer, self._origin = store, signer, _clean_origin(origin)
         self._public = signer.public if signer else None
+        self._unsigned: dict[str, Checkpoint] = {}  # the last ones made here, by their logs' names
 
     async def checkpoint(self, key: Key) -> Checkpoint:
         """The log as it is now, signed. It is kept, and the next one must continue it."""
@@ -56,15 +58,15 @@ class Prover:
     async def prove(self, key: Key, seq: int) -> str:
         """The proof that the entry `seq` is in the log.
 
-        It ends at the last checkpoint, if that is signed and has the entry, else at a new one.
+        It ends at the last checkpoint of ours if that has the entry, else at a new one.
         """
         log = await self._open(key)
         if not 0 <= limits.check_number("seq", seq, None) < log.size:
             raise InputError(f"{key.conversation} has no message {seq}")
-        signed = self._signed_before(log)
-        if signed is not None and seq < signed.size <= log.size:
+        last = self._last(log)
+        if last is not None and seq < last.size <= log.size:
             with suppress(ProofError):  # stored nodes are wrong, or the log is: reading it shows
-                return await self._inclusion(log, seq, signed)
+                return await self._inclusion(log, seq, last)
         try:
             return await self._inclusion(log, seq, await self._new(log))
         except ProofError as error:
@@ -92,12 +94,19 @@ class Prover:
         checkpoint = await log.read(older)
         if self._signer is not None:
             checkpoint = self._signer.sign(checkpoint)
+        else:
+            self._unsigned.pop(log.origin, None)
+            self._unsigned[log.origin] = checkpoint
+            if len(self._unsigned) > CHECKPOINTS_REMEMBERED_MAX:
+                del self._unsigned[next(iter(self._unsigned))]
         await log.keep(checkpoint)
         return checkpoint
 
-    def _signed_before(self, log: LogTree) -> Checkpoint | None:
-        """The log's last checkpoint, if it has our signature: then it was not forged."""
-        if log.last is None or self._public is None or log.last.origin != log.origin:
+    def _last(self, log: LogTree) -> Checkpoint | None:
+        """The last checkpoint that we made of this log, if that is certain."""
+        if self._public is None:
+            return self._unsigned.get(log.origin)
+        if log.last is None or log.last.origin != log.origin:
             return None
         try:
             check_signature(log.last, self._public)
