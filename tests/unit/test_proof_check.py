@@ -176,6 +176,14 @@ def test_a_proof_without_its_text_does_not_say_that_it_was_erased():
     )
 
 
+def test_a_part_of_a_message_cannot_be_passed_off_as_the_message():
+    """What is hashed is separated by spaces, and can be cut at another one."""
+    proof = json.loads(proven('{"said": {"a":1}}'[:-1]))
+    proof["entry"] |= {"tokenizer": 't {"said":', "body": '{"a":1}'}
+    with pytest.raises(ProofError, match="not separated"):
+        check_proof(json.dumps(proof))
+
+
 @pytest.fixture
 def alone(tmp_path):
     """The one file, run by a Python without packages, in a locale that can write ASCII only."""

@@ -215,7 +215,10 @@ def _check_inclusion(proof: Mapping[str, Any], known: Checkpoint | None) -> Chec
     stored, message = _text(entry, "hash"), None
     if "body" in entry:
         body, tokens = _text(entry, "body"), _number(entry, "tokens")
-        start = f"{_text(entry, 'previous')} {tokens} {_text(entry, 'tokenizer')} "
+        previous, tokenizer = _text(entry, "previous"), _text(entry, "tokenizer")
+        start = f"{previous} {tokens} {tokenizer} "
+        if " " in previous + tokenizer:  # a part of the message could be passed off as them
+            raise ProofError("the message is not separated from what is hashed with it")
         if "sha256:" + hashlib.sha256((start + body).encode()).hexdigest() != stored:
             raise ProofError("the message does not match its hash")
         message = _object(body, "the message")
