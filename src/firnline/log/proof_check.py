@@ -259,7 +259,7 @@ def _object(text: str, what: str) -> dict[str, Any]:
     level: list[Any] = [found]
     for _ in range(_DEPTH_MAX):
         inner = [one.values() if isinstance(one, dict) else one for one in level]
-        level = [part for one in inner for part in one if isinstance(part, dict | list)]
+        level = [part for one in inner for part in one if isinstance(part, (dict, list))]
     if level:  # Python could not write it out
         raise ProofError(f"{what} is nested more than {_DEPTH_MAX} deep")
     return found
