@@ -33,10 +33,11 @@ async def tampered(database):
 def execute(path, statements, vfs=None):
     """Run SQL, given as text or with its values behind it, on a closed store."""
     connection = apsw.Connection(str(path), vfs=vfs)
-    for statement in statements:
-        sql, *values = statement if isinstance(statement, tuple) else (statement,)
-        connection.execute(sql, values)
-        assert connection.changes(), f"{sql} changed nothing"
+    with connection:
+        for statement in statements:
+            sql, *values = statement if isinstance(statement, tuple) else (statement,)
+            connection.execute(sql, values)
+            assert connection.changes(), f"{sql} changed nothing"
     connection.close()
 
 
