@@ -28,7 +28,13 @@ from firnline.context.context import (
     Section,
     ranges,
 )
-from firnline.context.layout import FREE_SHARE, Layout, OpenLayouts, closed_layout
+from firnline.context.layout import (
+    FREE_SHARE,
+    Layout,
+    OpenLayouts,
+    closed_layout,
+    unanswered_tokens,
+)
 from firnline.context.material import Material
 from firnline.context.plan import Plan, Unit, View, is_question, units
 from firnline.context.quote import Group, HitGroups
@@ -266,13 +272,16 @@ class _Assembly:
         free = self.room + asked
         if not self.opens:
             late = self.material.recall_tokens or 0
+            worthy = self.hits.best_before(self.plan.recent_from)
+            unanswered = unanswered_tokens(self.material.question, self.units)
+            most = max(min(late, self.room - unanswered), 0)
             return closed_layout(
                 self.plan,
                 self.summaries,
                 room=self.room,
                 free=free,
                 late=late,
-                wanted=quote.needed(self.hits.best, self.sizes, late),
+                wanted=quote.needed(worthy, self.sizes, most),
             )
         layouts = OpenLayouts(
             view=self.view,
