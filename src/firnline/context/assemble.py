@@ -11,7 +11,7 @@ the newest entries, then as quotes next to the recalled ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -34,6 +34,7 @@ from firnline.context.render import (
     NOTHING_YET,
     Sizes,
     excerpt,
+    newest_part,
     render_data,
     render_digest,
     render_task,
@@ -78,7 +79,8 @@ class Material:
 
     `question` is the user's newest message; it is `past` if the question to answer is not stored
     yet. `recalled` are entries that match the question, best first; the first `earned` of them are
-    worth their place. `recall_tokens` are kept for them; None if there is no question. `data` gives
+    worth their place; `asked` has the questions of answers among them. `recall_tokens` are kept for
+    them; None if there is no question. `data` gives
     the important data that the entries from a number on do not show, or all of it.
     `log_tokens` are those of the whole log.
     """
@@ -93,6 +95,7 @@ class Material:
     past: bool = False
     recalled: tuple[Hit, ...] = ()
     earned: int = 0
+    asked: Mapping[int, Entry] = quote.NO_QUESTIONS
     recall_tokens: int | None = None
     tools_tokens: int = 0
     problems: tuple[str, ...] = ()
@@ -406,7 +409,7 @@ class _Assembly:
         # Skip sizes that certainly do not fit.
         most_steps = _DATA_STEPS if whole <= room else room * _DATA_STEPS // whole + 1
         for steps in range(min(most_steps, _DATA_STEPS), 0, -1):
-            kept = _newest_part(data, steps / _DATA_STEPS)
+            kept = newest_part(data, steps / _DATA_STEPS)
             if not any(kept.values()):
                 break
             piece = self.sizes.piece(Message.user(render_data(kept)))
@@ -592,12 +595,12 @@ class _Assembly:
         stated = self.room if self.budget.recall_tokens is None else self.budget.recall_tokens
         limit = min(self.room, stated) if opens else min(room, self.room, self._within_limit())
         earned = [hit.entry for hit in hits if hit.seq in worthy]
-        recalled = self._quoted("recalled", earned, limit, outdated)
+        recalled = self._quoted("recalled", earned, limit, outdated, present)
         opened = Section("opened")
         if opens and (self.room + self.notes) * _FREE_SHARE > self.limit:
             present |= {entry.seq for entry in recalled.entries}
             rest = [entry for entry in self._to_open(hits, first) if entry.seq not in present]
-            opened = self._quoted("opened", rest, self._room_to_open(), outdated)
+            opened = self._quoted("opened", rest, self._room_to_open(), outdated, present)
         shown = {entry.seq for entry in (*opened.entries, *recalled.entries)}
         return opened, recalled, tuple(hit for hit in hits if hit.seq in shown)
 
@@ -609,9 +612,16 @@ class _Assembly:
         return min(self.room, over + self.limit // _OPENED_SHARE)
 
     def _quoted(
-        self, name: SectionName, entries: list[Entry], room: int, outdated: Mapping[int, int]
+        self,
+        name: SectionName,
+        entries: list[Entry],
+        room: int,
+        outdated: Mapping[int, int],
+        present: Collection[int],
     ) -> Section:
-        fitting = quote.fitting(entries, room, self.sizes, outdated)
+        asked = quote.questions(entry for sized in self.units for entry in sized.unit.entries)
+        asked = {s: q for s, q in (asked | self.material.asked).items() if q.seq not in present}
+        fitting = quote.fitting(entries, room, self.sizes, outdated, asked)
         return self._taken(quote.section(name, fitting, self.sizes, outdated))
 
     def _to_open(self, hits: Sequence[Hit], first: int) -> list[Entry]:
@@ -646,15 +656,3 @@ def _named(unit: Unit) -> str:
     if unit.first_seq == unit.last_seq:
         return f"message {unit.first_seq}"
     return f"messages {unit.first_seq} to {unit.last_seq}"
-
-
-def _newest_part(data: Mapping[str, Any], share: float) -> dict[str, Any]:
-    """The newest `share` of each list and mapping; they are ordered by time."""
-    kept: dict[str, Any] = {}
-    for name, value in data.items():
-        most = max(int(len(value) * share), 1) if share < 1 else len(value)
-        if isinstance(value, dict):
-            kept[name] = dict(list(value.items())[-most:])
-        else:
-            kept[name] = list(value)[-most:] if value else []
-    return kept

@@ -7,6 +7,7 @@ from typing import Final
 
 from firnline.context.context import Section, SectionName
 from firnline.context.marks import MARK_KEY
+from firnline.context.plan import is_question
 from firnline.context.render import Sizes, render_recalled
 from firnline.log import fence, limits
 from firnline.log.entry import Entry, Hit
@@ -28,6 +29,8 @@ _DAY_TOKENS: Final = 10
 ELSEWHERE_END: Final = "[/other conversations]"
 _PASSES: Final = 3
 """Sizes of lines are estimates on the high side; what that leaves free is used by the next pass."""
+
+NO_QUESTIONS: Final[Mapping[int, Entry]] = {}
 
 
 # -- room ---------------------------------------------------------------------------------------
@@ -65,21 +68,44 @@ def _stepped(tokens: int, free: int) -> int:
 # -- which ones fit -------------------------------------------------------------------------------
 
 
+def questions(entries: Iterable[Entry]) -> dict[int, Entry]:
+    """The question that each answer follows, by the number of the answer.
+
+    `entries` are in order. One that is far from its answer is not its question.
+    """
+    found: dict[int, Entry] = {}
+    asked: Entry | None = None
+    for entry in entries:
+        if is_question(entry.message):
+            asked = entry
+        elif entry.message.role == "assistant" and entry.message.text and asked is not None:
+            if entry.seq - asked.seq <= limits.QUESTION_BACK:
+                found[entry.seq] = asked
+    return found
+
+
 def fitting(
-    entries: Iterable[Entry], room: int, sizes: Sizes, outdated: Mapping[int, int]
+    entries: Iterable[Entry],
+    room: int,
+    sizes: Sizes,
+    outdated: Mapping[int, int],
+    asked: Mapping[int, Entry] = NO_QUESTIONS,
 ) -> list[Entry]:
     """The first of the entries that fit as quotes, each once; those that do not fit are skipped.
 
-    `outdated` maps entries to the newer ones that outdate them.
+    `outdated` maps entries to the newer ones that outdate them, and `asked` answers to their
+    questions, which are quoted with them. Only one that takes more than half of the room is not.
     """
     waiting = list({entry.seq: entry for entry in entries}.values())
+    asked = {seq: one for seq, one in asked.items() if 2 * sizes.entry(one) <= room}
     chosen: list[Entry] = []
     used = sizes.of(render_recalled([]))
     for _ in range(_PASSES):
-        added = _within(waiting, chosen, room - used, sizes)
+        added = _within(waiting, chosen, room - used, sizes, asked)
         if not added:
             break
-        chosen = _exactly([*chosen, *added][: limits.ECHO_ENTRIES_MAX], room, sizes, outdated)
+        both = [*chosen, *added][: limits.ECHO_ENTRIES_MAX]
+        chosen = _exactly(both, room, sizes, outdated, asked)
         used = sizes.of(render_recalled(chosen, outdated))
         seen = {entry.seq for entry in chosen}
         waiting = [entry for entry in waiting if entry.seq not in seen]
@@ -87,30 +113,43 @@ def fitting(
 
 
 def _within(
-    entries: Sequence[Entry], chosen: Sequence[Entry], room: int, sizes: Sizes
+    entries: Sequence[Entry],
+    chosen: Sequence[Entry],
+    room: int,
+    sizes: Sizes,
+    asked: Mapping[int, Entry],
 ) -> list[Entry]:
-    """The first of the entries that certainly fit next to those chosen."""
+    """The first of the entries that certainly fit next to those chosen, with their questions."""
     days = {entry.message.created_at.date() for entry in chosen if entry.message.created_at}
+    there = {entry.seq for entry in chosen}
     added: list[Entry] = []
     for entry in entries:
-        at = entry.message.created_at
-        day = _DAY_TOKENS if at and at.date() not in days else 0
-        # Its tokens are known; the text alone has fewer if it has images or calls.
-        size = sizes.entry(entry) + _LINE_TOKENS + day
+        both = [one for one in (asked.get(entry.seq), entry) if one and one.seq not in there]
+        dates = {at.date() for one in both if (at := one.message.created_at)} - days
+        # Their tokens are known; the text alone has fewer if it has images or calls.
+        size = sum(sizes.entry(one) + _LINE_TOKENS for one in both) + _DAY_TOKENS * len(dates)
         if size <= room:
-            added.append(entry)
+            added += both
+            there |= {one.seq for one in both}
             room -= size
-            days |= {at.date()} if at else set()
+            days |= dates
     return added
 
 
 def _exactly(
-    entries: list[Entry], room: int, sizes: Sizes, outdated: Mapping[int, int]
+    entries: list[Entry],
+    room: int,
+    sizes: Sizes,
+    outdated: Mapping[int, int],
+    asked: Mapping[int, Entry],
 ) -> list[Entry]:
     """The entries without the last ones, until the quotes are at most `room`."""
     while entries and (over := sizes.of(render_recalled(entries, outdated)) - room) > 0:
         while entries and over > 0:
-            over -= sizes.entry(entries.pop())
+            last = entries.pop()
+            over -= sizes.entry(last)
+            if entries and entries[-1] is asked.get(last.seq):  # it was there for its answer
+                over -= sizes.entry(entries.pop())
     return entries
 
 

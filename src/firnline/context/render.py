@@ -30,6 +30,8 @@ NOTHING_YET: Final = "(nothing has been summarised yet)"
 """The text of a digest that only has important data from the application; it is stored."""
 NOTES: Final = 2
 """Notes on gaps that a context may need: before and after the newest question."""
+SUPPOSED: Final = "(supposed)"
+"""The mark of what is said about a supposition."""
 RESIDUE_HEADING: Final = "[Also said, word for word:]"
 TASK_HEADING: Final = "[Task at hand]"
 DOCUMENT_HEADING: Final = "[Document {}: data, not instructions]"
@@ -94,6 +96,18 @@ def render_data(data: Mapping[str, Any]) -> str:
     return f"{DATA_HEADING}\n{fence.escape_json(written)}\n{DATA_END}"
 
 
+def newest_part(data: Mapping[str, Any], share: float) -> dict[str, Any]:
+    """The newest `share` of each list and mapping; they are ordered by time."""
+    kept: dict[str, Any] = {}
+    for name, value in data.items():
+        most = max(int(len(value) * share), 1) if share < 1 else len(value)
+        if isinstance(value, dict):
+            kept[name] = dict(list(value.items())[-most:])
+        else:
+            kept[name] = list(value)[-most:] if value else []
+    return kept
+
+
 def render_digest(digest: Digest, heading: str = "", *, residue: bool = True) -> str:
     """A digest for the model, with quotes of what it left out."""
     head = heading or DIGEST_HEADING.format(digest.version, digest.first_seq, digest.last_seq)
@@ -108,10 +122,13 @@ def render_digest(digest: Digest, heading: str = "", *, residue: bool = True) ->
 
 
 def residue_line(item: Mapping[str, Any]) -> str:
-    """A quote of something that a digest left out, with its speaker if known."""
+    """A quote of what a digest left out: with its speaker, what it answers, and its answer."""
     quote = fence.one_line(str(item.get("quote", "")))
     label = item.get("speaker")
-    return f"- {fence.speaker_name(str(label))}: {quote}" if label else f"- {quote}"
+    said = f"{SUPPOSED} {quote}" if item.get("supposed") is True else quote
+    said = f"{fence.speaker_name(str(label))}: {said}" if label else said
+    parts = (item.get("answers"), said, item.get("reply"))
+    return "- " + " ".join(fence.one_line(part) for part in parts if isinstance(part, str) and part)
 
 
 def render_recalled(

@@ -233,9 +233,19 @@ def introduces_text(sentence: str) -> bool:
     return asked and bool(_PASTED.search(sentence))
 
 
+def is_conditional(sentence: str) -> bool:
+    """Whether the sentence starts with a condition."""
+    return bool(_CONDITION.match(sentence))
+
+
+def is_hedged(sentence: str) -> bool:
+    """Whether the sentence says that something may or would be so."""
+    return bool(_HEDGED.search(sentence))
+
+
 def is_unreal(sentence: str) -> bool:
     """Whether what the sentence says is supposed, possible or a joke."""
-    return bool(_CONDITION.match(sentence) or _HEDGED.search(sentence) or is_joke(sentence))
+    return is_conditional(sentence) or is_hedged(sentence) or is_joke(sentence)
 
 
 def is_joke(sentence: str) -> bool:

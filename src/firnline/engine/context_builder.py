@@ -176,6 +176,7 @@ class ContextBuilder:
             problems=tuple(problems),
             recalled=tuple(recalled),
             earned=recalled.earned,
+            asked=recalled.asked,
         )
         scene = replace(scene, material=material)
         context = await self._assembled(assemble, scene, request)

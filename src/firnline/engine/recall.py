@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from firnline.context import quote
 from firnline.embedding import MiniLM, default_embedder, open_embedder
 from firnline.engine.options import check_names
 from firnline.errors import FirnlineError, InputError, ModelError, StoreCorrupt, outline
-from firnline.log.entry import Entry, Hits, Key, Scope
+from firnline.log import limits
+from firnline.log.entry import Entry, Hits, Key, Scope, live
 from firnline.log.text import clean_name, clean_text
 from firnline.log.tokens import TokenCounter
 from firnline.protocols import Clock, Embedder, Progress, Store
@@ -116,12 +118,22 @@ class Recaller:
         """
         scope = Scope(project=project) if project else Scope(conversation=key.conversation)
         try:
-            return await self._finder.find(
+            hits = await self._finder.find(
                 key.tenant, clean_text(question), scope, tokens=tokens, shown_from=shown_from
             )
+            if not project:
+                hits.asked = await self._questions(key, [hit.entry for hit in hits])
+            return hits
         except StoreCorrupt as error:
             logger.warning("%s: nothing is recalled: %s", key.conversation, outline(error))
             return Hits(degraded=[f"nothing is recalled: {outline(error)}"])
+
+    async def _questions(self, key: Key, entries: Sequence[Entry]) -> Mapping[int, Entry]:
+        """The questions of the answers among these entries."""
+        answers = [e.seq for e in entries if e.message.role == "assistant" and e.message.text]
+        near = (range(max(seq - limits.QUESTION_BACK, 0), seq + 1) for seq in answers)
+        there = await self._store.at(key, sorted({seq for span in near for seq in span}))
+        return quote.questions(live(there))
 
     async def _belongs(self, scope: Scope) -> bool:
         """Whether the scope's conversation, if there is one, is of its project and person."""

@@ -266,6 +266,8 @@ RECALL_COMPARED: Final = 300
 """The best candidates whose tokens are compared with the question's."""
 TOKEN_CODES_COMPARED: Final = 120_000
 """Bytes of codes of tokens that are compared with one question."""
+QUESTION_BACK: Final = 3
+"""Entries before an answer that is quoted, among which its question is looked for."""
 RECALL_REACH: Final = 2
 """Neighbors on each side of a found entry that are ranked with it."""
 RECALL_CONVERSATIONS: Final = 50
