@@ -82,7 +82,7 @@ from firnline.log.threads import run_by_size, text_size
 from firnline.log.wire import MessageLike, load_openai
 from firnline.models.model_like import ModelLike
 from firnline.protocols import Clock, Event, Finding, Pending, Progress, Retriever, Store
-from firnline.recall.project import ProjectHistory
+from firnline.recall.project import ProjectHistory, ProjectSize
 from firnline.recall.result import ResultTokens
 from firnline.recall.tools import recall_tools
 from firnline.store import open_store
@@ -772,6 +772,10 @@ class Memory:
             check_time(name, at)
         limits.check_number("limit", limit, 1, limits.PAGE_MAX)
         return await self._history(project, person).dated(since, until, limit)
+
+    async def project_size(self, project: str) -> ProjectSize:
+        """How much is in all conversations of a project; what branches share counts once."""
+        return await self._history(project, None).size()
 
     def _history(self, project: str, person: str | None) -> ProjectHistory:
         whose = None if person is None else clean_name(person, "person")

@@ -200,7 +200,7 @@ async def test_the_store_is_asked_once_in_a_few_seconds_however_many_look(metric
 
 @pytest.mark.parametrize("trouble", [StoreUnavailable("busy"), None])
 async def test_an_unresponsive_store_is_reported_without_waiting(metrics, monkeypatch, trouble):
-    monkeypatch.setattr(metrics_, "WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(metrics_, "PROBE_SECONDS", 0.01)
     monkeypatch.setattr(metrics_, "GAUGES_FRESH_SECONDS", 0.0)
     store = Slow(Pending(conversations=3), trouble)
     await metrics.refresh(store)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from firnline.digest import claims, extractive, prompts, rules, slots
+from firnline.digest import claims, extractive, prompts, rules
 from firnline.language.prose import Count, spans
+from firnline.language.statements import reader
 from firnline.log import limits
 from firnline.log.threads import run_by_size
 from firnline.protocols import Brief, ChatModel, Completion, Extractor, Summarizer, Written
@@ -29,7 +30,7 @@ def clear_caches() -> None:
     """Clear the caches of analyzed texts."""
     claims.clear_caches()
     rules.cues.cache_clear()
-    slots.clear_cache()
+    reader.clear_cache()
 
 
 def offline_summarizer(count: Count) -> Summarizer:

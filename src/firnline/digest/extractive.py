@@ -26,7 +26,6 @@ from typing import Final, NamedTuple
 from firnline.context import marks
 from firnline.context.render import SUPPOSED
 from firnline.digest import replies, rules
-from firnline.digest import speaker as statement
 from firnline.digest.replies import SPEAKERS
 from firnline.language.lexicon import COMMON
 from firnline.language.prose import (
@@ -39,6 +38,7 @@ from firnline.language.prose import (
     half_words,
     sentences,
 )
+from firnline.language.statements import speaker as statement
 from firnline.log import limits
 from firnline.log.entry import Entry
 from firnline.log.message import Message

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from firnline.context.render import SUPPOSED
 from firnline.digest import rules
-from firnline.digest import speaker as statement
 from firnline.language.prose import half_words
+from firnline.language.statements import speaker as statement
 from firnline.language.stop_words import CONTENT_MAX, has_reference, split_words
 
 SPEAKERS: Final = {"user": "User", "assistant": "Assistant", "tool": "Tool"}

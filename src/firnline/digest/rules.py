@@ -15,17 +15,24 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from firnline.context import marks
-from firnline.digest import speaker
 from firnline.digest.claims import TextClaim, claims
-from firnline.digest.decision_patterns import BARE, DECISION, FINAL_VERB, HINTS, SETTLED, STRUCTURE
-from firnline.digest.preferences import LIST_SPLIT, any_of, group_text, preferences
-from firnline.digest.slot_patterns import DIET, NAME, STATUS, kind_of
-from firnline.digest.slots import statements
-from firnline.digest.voice import own_spans
 from firnline.language import prose
 from firnline.language.lexicon import NO_ENTITIES
 from firnline.language.names import far_names, fold_name, is_everyday_word, is_german
 from firnline.language.prose import fold_text
+from firnline.language.statements import speaker
+from firnline.language.statements.decision_patterns import (
+    BARE,
+    DECISION,
+    FINAL_VERB,
+    HINTS,
+    SETTLED,
+    STRUCTURE,
+)
+from firnline.language.statements.patterns import DIET, NAME, STATUS, kind_of
+from firnline.language.statements.preferences import LIST_SPLIT, any_of, group_text, preferences
+from firnline.language.statements.reader import statements
+from firnline.language.statements.voice import own_spans
 from firnline.log import limits
 from firnline.log.entry import Entry
 from firnline.log.regex import regex
@@ -216,7 +223,7 @@ def _statements(sentence: str, seq: int, *, by_user: bool) -> Iterator[dict[str,
 
 def _states_fact(sentence: str) -> bool:
     """Whether it states a fact of a slot, other than what the speaker is called."""
-    return any(
+    return not speaker.is_said_by_others(sentence) and any(
         kind_of(one.slot) == "fact" and (one.slot != NAME or one.subject)
         for one in statements(sentence)
     )

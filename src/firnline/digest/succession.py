@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import Statement
 from firnline.language import numbers
 from firnline.language.lexicon import TOOLS
 from firnline.language.names import fold_name
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import Statement
 from firnline.log.regex import regex
 
 _IMPLIED: Final = frozenset(
@@ -43,11 +43,11 @@ def _value_words(value: str) -> _ValueWords:
     return _ValueWords(words, dates, frozenset(figures if any(map(str.isdigit, words)) else ()))
 
 
-def agree(one: str, other: str) -> bool:
+def agree(value: str, words: str) -> bool:
     """Whether two values of a slot do not contradict each other: "Lisbon" and "Lisbon, Portugal"."""
-    if frozenset((one, other)) in _IMPLIED:
+    if frozenset((value, words)) in _IMPLIED:
         return True
-    first, second = _value_words(one), _value_words(other)
+    first, second = _value_words(value), _value_words(words)
     if first.words == second.words:
         return True
     if first.dates and second.dates:
@@ -103,11 +103,7 @@ class Slots(NamedTuple):
         """Add a statement; what it outdates is no longer in force. Returns its subject and slot."""
         one = new.statement
         if new.echo:
-            # It repeats what was known before: it is outdated with what it agrees with.
-            for key in self._keys(new):
-                if any(agree(old.statement.value, one.value) for old in self.in_force[key]):
-                    self.in_force[key].append(new)
-            return new.subject, one.slot
+            return self._add_echo(new)
         key = self._named(new)
         if one.old:
             key = self._replace_old(new) or key
@@ -126,8 +122,13 @@ class Slots(NamedTuple):
         there.append(new)
         return key
 
-    def _keys(self, new: SpokenStatement) -> list[tuple[str, str]]:
-        return [key for key in self.in_force if key == (new.subject, new.statement.slot)]
+    def _add_echo(self, new: SpokenStatement) -> tuple[str, str]:
+        """Add what repeats what was known before: it is outdated with what it agrees with."""
+        key = new.subject, new.statement.slot
+        there = self.in_force.get(key, [])
+        if any(agree(old.statement.value, new.statement.value) for old in there):
+            there.append(new)
+        return key
 
     def _named(self, new: SpokenStatement) -> tuple[str, str]:
         """The key of a statement; "the order" is the only order there is, "it" the only thing."""
@@ -156,7 +157,7 @@ class Slots(NamedTuple):
                 continue
             meant = is_meant if anywhere or key[1] in slots.MANY else agree
             if any(meant(old.statement.value, one.old) for old in there if not old.echo):
-                self._supersede(there, new, lambda old, meant=meant: meant(old, one.old))
+                self._supersede(there, new, partial(meant, words=one.old))
                 found = found or key
         return found
 

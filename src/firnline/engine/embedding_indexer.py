@@ -19,6 +19,12 @@ from firnline.context.view import is_still
 from firnline.embedding.quantize import join_tokens, pack
 from firnline.embedding.token_embedder import EncodedText, TokenEmbedder
 from firnline.engine.background import BackgroundTask
+from firnline.engine.limits import (
+    EMBED_FAILURES_MAX,
+    EMBED_POLL_SECONDS,
+    EMBED_REPORTED_MAX,
+    EMBED_STOP_SECONDS,
+)
 from firnline.errors import FirnlineError, ModelRefused, StoreReadOnly, outline
 from firnline.log import limits
 from firnline.log.entry import Entry, Key, live
@@ -30,13 +36,9 @@ from firnline.recall.vectors import NearestVectors
 
 __all__ = ["EmbeddingIndexer", "NearestVectors"]
 
-_FAILURES_MAX: Final = 3  # conversations; then the embedder is the cause
 _PROBE: Final = "dimension"
 _CONVERSATIONS: Final = 20
-_REPORTED_MAX: Final = 1_000
 _REST: Final = 50  # multiples of the time that the last lookup took
-_STOP_SECONDS: Final = 5.0  # for an embedder that cannot be canceled
-_POLL_SECONDS: Final = 3_600.0  # it is woken when there is work
 
 logger: Final = logging.getLogger("firnline.recall")
 
@@ -45,7 +47,7 @@ class EmbeddingIndexer(BackgroundTask):
     """Embeds the entries of a tenant's conversations."""
 
     def __init__(self, store: Store, embedder: Embedder, tenant: str) -> None:
-        super().__init__(logger, poll_seconds=_POLL_SECONDS, stop_seconds=_STOP_SECONDS)
+        super().__init__(logger, poll_seconds=EMBED_POLL_SECONDS, stop_seconds=EMBED_STOP_SECONDS)
         self._store, self._embedder, self._tenant = store, embedder, tenant
         self._reported: dict[Key, None] = {}
         self._anywhere, self._rested_at = False, 0.0
@@ -67,7 +69,7 @@ class EmbeddingIndexer(BackgroundTask):
         """
         if self._read_only:
             return
-        if key is not None and len(self._reported) < _REPORTED_MAX:
+        if key is not None and len(self._reported) < EMBED_REPORTED_MAX:
             self._reported[key] = None
         self._anywhere = True
         self.wake()
@@ -179,7 +181,7 @@ class EmbeddingIndexer(BackgroundTask):
                     await self.embed(key)
                 except FirnlineError as error:
                     failed[key] = error
-                    if len(failed) >= _FAILURES_MAX:
+                    if len(failed) >= EMBED_FAILURES_MAX:
                         raise
         if failed:
             raise next(iter(failed.values()))

@@ -49,7 +49,7 @@ from firnline.errors import (
     outline,
 )
 from firnline.log import limits
-from firnline.log.entry import Digest, Head, Key, ProjectEntry
+from firnline.log.entry import Digest, Head, Key, ProjectEntry, Scope
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size
 from firnline.log.tokens import TokenCounter, counter
@@ -57,8 +57,9 @@ from firnline.protocols import Store
 
 logger: Final = logging.getLogger("firnline.context")
 
-_Place: TypeAlias = tuple[str, str | None, int, str | None, tuple[Any, ...]]
-"""What the first entry shown is remembered for: tenant, project, limit, model, parameters."""
+_Place: TypeAlias = tuple[str, str | None, str | None, int, str | None, tuple[Any, ...]]
+"""What the first entry shown is remembered for: tenant, project, person, limit, model, parameters.
+"""
 _TASK_FRAME: Final = 100  # tokens around a task
 _WORDS: Final = (100, 600)  # of a digest
 
@@ -191,7 +192,7 @@ class ProjectContexts:
             limit = person_sections(request.person, request.budget, job.sizes).budget.limit
         quotes = request.budget.recall_tokens if request.question is not None else None
         model, parameters = request.budget.model, tuple(job.parameters.values())
-        place = job.key.tenant, own.project, limit, model, parameters
+        place = job.key.tenant, own.project, own.person, limit, model, parameters
         before = self._shown_before(place, view)
         choice = choose(view, job.parameters, frame, limit, quotes, before)
         if request.fold and choice.room is not None and choice.count:
@@ -299,9 +300,8 @@ class ProjectContexts:
         request, own = job.request, view.parts[view.own]
         if not request.question or not tokens:
             return others
-        hits = await self._builder.recall(
-            job.key, request.question, 2 * tokens, project=own.head.project
-        )
+        scope = Scope(project=own.head.project, person=own.head.person)
+        hits = await self._builder.recall(job.key, request.question, 2 * tokens, scope=scope)
         known = request.person.hits if request.person else ()
         worthy = [
             hit

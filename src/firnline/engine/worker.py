@@ -14,6 +14,12 @@ from datetime import timedelta
 from typing import Final
 
 from firnline.engine.background import BackgroundTask, retry_delay
+from firnline.engine.limits import (
+    BUSY_SECONDS,
+    FAILURES_COUNTED_MAX,
+    SETTLE_SECONDS,
+    WORK_ROUNDS_MAX,
+)
 from firnline.errors import ConflictError, FirnlineError, outline
 from firnline.log.entry import Key
 from firnline.models.guard import Backoff
@@ -21,12 +27,8 @@ from firnline.protocols import Clock, PendingNotifier, Store
 
 logger: Final = logging.getLogger("firnline.worker")
 
-_BUSY_SECONDS: Final = 1.0  # another process is digesting it; check again soon
-_SETTLE_SECONDS: Final = 0.02  # the request that woke it may still be running
-_FAILURES_MAX: Final = 10_000  # conversations whose failures are counted
 _AHEAD: Final = 16  # conversations looked up for each one that can run at once
 _NOTIFIED_POLLS: Final = 30  # poll intervals between polls while the store sends notifications
-_ROUNDS_MAX: Final = 1_000  # lookups in one step
 
 
 class Worker(BackgroundTask):
@@ -46,7 +48,7 @@ class Worker(BackgroundTask):
         poll_seconds: float = 1.0,
         backoff: Backoff | None = None,
     ) -> None:
-        super().__init__(logger, poll_seconds=poll_seconds, settle_seconds=_SETTLE_SECONDS)
+        super().__init__(logger, poll_seconds=poll_seconds, settle_seconds=SETTLE_SECONDS)
         self._store, self._digest_pending, self._clock = store, digest_pending, clock
         self._concurrency = concurrency
         self._backoff = backoff or Backoff()
@@ -90,7 +92,7 @@ class Worker(BackgroundTask):
         """Create all digests that are due; returns how many. Only one call runs at a time."""
         made = 0
         async with self._at_work:
-            for _ in range(_ROUNDS_MAX):
+            for _ in range(WORK_ROUNDS_MAX):
                 most = self._concurrency * _AHEAD
                 due = await self._store.due(self._clock(), most, self.tenants)
                 if not due:
@@ -113,13 +115,13 @@ class Worker(BackgroundTask):
         try:
             made = await self._digest_pending(key)
         except ConflictError:
-            await self._postpone(key, _BUSY_SECONDS)
+            await self._postpone(key, BUSY_SECONDS)
             return 0
         except Exception as error:
             name = f"{key.conversation} (tenant {key.tenant})"
             if not isinstance(error, FirnlineError):
                 logger.exception("%s: internal error while digesting", name)
-            if len(self._failures) > _FAILURES_MAX:
+            if len(self._failures) > FAILURES_COUNTED_MAX:
                 self._failures.clear()
             attempt = self._failures[key] = self._failures.get(key, 0) + 1
             wait = retry_delay(self._backoff, attempt, error)

@@ -343,7 +343,7 @@ class Hits(list[Hit]):
 
     The first `earned` of them are likely enough to be evidence to earn their place in a small
     context. `degraded` says why some may be missing, for example because they have no vectors yet,
-    and is empty otherwise. For a context, `asked` has the questions of answers by their numbers.
+    and is empty otherwise.
     """
 
     def __init__(
@@ -352,7 +352,6 @@ class Hits(list[Hit]):
         super().__init__(hits)
         self.degraded = tuple(degraded)
         self.earned = earned
-        self.asked: Mapping[int, Entry] = {}
 
 
 @dataclass(frozen=True, slots=True)

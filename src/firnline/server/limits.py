@@ -90,3 +90,7 @@ TELEGRAM_FAILURES_MAX: Final = 5
 """Failures of the model before the bot apologizes."""
 TELEGRAM_GIVE_UP_SECONDS: Final = 24 * 3_600.0
 """How long sending an answer is retried; Telegram keeps updates equally long."""
+PROBE_SECONDS: Final = 2.0
+"""How long a probe waits for the store; other calls wait longer for it to restart."""
+TELEGRAM_SECONDS: Final = 30.0
+"""How long Telegram may take for an answer."""

@@ -16,6 +16,10 @@ ENTRIES_BEYOND: Final = 200
 """Entries that are read behind a known history; clients may leave out calls and results."""
 TAIL_ENTRIES: Final = 500
 """Entries at the end of a named conversation that a shortened history is compared with."""
+COMPACTED_ENTRIES: Final = 2_000
+"""Entries at the end of a conversation that a history with a summary is compared with."""
+SUMMARY_ENTRIES: Final = 20
+"""Entries at the end of a conversation of which one may be the answer with that summary."""
 RESERVE_TOKENS_MAX: Final = 4_096
 """Tokens reserved for the answer if the client sets no limit, up to the share below."""
 RESERVE_SHARE: Final = 8

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from firnline.errors import InputError, StoreCorrupt, StoreError, StoreNotOpen, StoreUnavailable
 from firnline.log import limits
@@ -47,6 +47,7 @@ from firnline.protocols import (
 from firnline.store.cards import card_query, check_card, drop_query
 from firnline.store.clock_skew import Skew
 from firnline.store.digests import check_lease_seconds
+from firnline.store.limits import WORK_TRIES
 from firnline.store.mongo import (
     archive,
     backup,
@@ -81,8 +82,6 @@ from firnline.store.rows import SEQ_MAX, Described
 from firnline.store.topics import TopicCache
 
 T = TypeVar("T")
-
-_TRIES: Final = 5
 
 
 class MongoStore:
@@ -153,7 +152,7 @@ class MongoStore:
         self, key: Key, work: Callable[[HeadState], Awaitable[T]], otherwise: T
     ) -> T:
         """Run `work` on data next to the log, after any pending change is applied."""
-        for _ in range(_TRIES):
+        for _ in range(WORK_TRIES):
             state = await intents.current(self._open_db, key)
             try:
                 return otherwise if state is None else await work(state)

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest import speaker
-from firnline.digest.decision_patterns import HINTS
+from firnline.language.statements import patterns as slots
+from firnline.language.statements import speaker
+from firnline.language.statements.decision_patterns import HINTS
 from firnline.log.regex import regex
 
 _VALUE: Final = r"(?P<value>[^.;!?\n—–。！？；]{2,90}?)"
@@ -25,8 +25,10 @@ _BEGIN: Final = (
 _DECIDED: Final = tuple(
     regex(pattern, re.IGNORECASE)
     for pattern in (
-        r"\b(?:we|I)(?:['’]ve| have)?(?: all| both| finally| already| just| now)* (?:decided|agreed|opted|chosen|chose|settled|picked|voted)\b"
-        rf"(?! (?:them|it|this|that|these|up|you|him|her)\b)(?: (?:on|for|upon|that we(?:['’]ll| will)?|that|to go with))? {_REST}",
+        (
+            r"\b(?:we|I)(?:['’]ve| have)?(?: all| both| finally| already| just| now)* (?:decided|agreed|opted|chosen|chose|settled|picked|voted)\b"
+            rf"(?! (?:them|it|this|that|these|up|you|him|her)\b)(?: (?:on|for|upon|that we(?:['’]ll| will)?|that|to go with))? {_REST}"
+        ),
         rf"(?:\b(?:we|I)(?:['’]re|['’]m| are| am) (?:now )?|{_BEGIN})going with {_REST}",
         rf"{_BEGIN}let(?:['’]s| us) go (?:with|for) {_REST}",
         rf"{_BEGIN}(?P<value>(?-i:[A-ZÀ-Þ])[\w'’-]{{2,20}}(?: [\w'’-]{{2,20}}){{0,2}}) (?:then|it is(?: then)?)\W*\Z",
@@ -34,10 +36,10 @@ _DECIDED: Final = tuple(
         r"\bwir haben (?:uns )?(?:\w+ )?(?:für )?(?P<value>[^.;!?\n]{2,60}?) (?:entschieden|geeinigt|festgelegt)\b",
         rf"\b(?:wir haben|ich habe|haben wir|habe ich)(?: \w+)? (?:beschlossen|entschieden),? {_REST}",
         rf"\b(?:wir nehmen|nehmen wir|wir bleiben bei|bleiben wir bei) {_REST}",
-        rf"\b(?:hemos decidido|decidimos|he decidido|hemos acordado|acordamos|nos quedamos con|me quedo con|optamos por|hemos elegido|elegimos) {_REST}",
+        rf"\b(?:hemos decidido|decidimos|he decidido|hemos acordado|acordamos|nos quedamos con|me quedo con|descartamos|apostamos por|optamos por|hemos elegido|elegimos) {_REST}",
         rf"\b(?:(?:nous avons|on a|j['’]ai) (?:finalement )?(?:décidé|choisi|opté)(?: pour| de| d['’])?|on garde|nous gardons|nous optons pour|on part sur) ?{_REST}",
         rf"\b(?:(?:мы|я) (?:\w+ )?(?:решил[аи]?|выбрал[аи]?|договорились)|решено|(?:мы )?остановились на|берём|берем) {_REST}",
-        rf"(?:我们?(?:最后|已经|还是)?(?:决定|选择|选定|选)了?|(?<!没)决定了?|那就用|就用|就选){_REST}",
+        rf"(?:我们?(?:最后|已经|还是)?(?:决定|选择|选定|选)了?|(?<!没)决定了?|那就用|就用|就选|就给|就买|就订|就这么定){_REST}",
     )
 )
 _VAGUE: Final = regex(

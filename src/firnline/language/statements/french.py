@@ -1,4 +1,4 @@
-"""How people state facts in French; see `firnline.digest.slot_patterns`."""
+"""How people state facts in French; see `firnline.language.statements.patterns`."""
 
 # ruff: noqa: RUF001, E501 - patterns stay on one line
 
@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import slot_rules
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import slot_rules
 
 _KIN: Final = (
-    r"(?:mère|père|maman|papa|parents|mari|époux|femme|épouse|compagn(?:on|e)|conjointe?|copine?|fiancée?|fils|fille|enfants?|bébé|frère|sœur|soeur|grand-(?:mère|père)|mamie|papi"
+    r"(?:mère|père|maman|papa|parents|mari|époux|femme|épouse|compagn(?:on|e)|conjointe?|copain|copine|fiancée?|fils|fille|enfants?|bébé|frère|sœur|soeur|grand-(?:mère|père)|mamie|papi"
     r"|tante|oncle|cousine?|neveu|nièce|petit-fils|petite-fille|belle-(?:mère|sœur|fille)|beau-(?:père|frère|fils)|amie?s?|ami|colocataire|coloc|collègue|patronn?e?|cheffe?|médecin|docteur|dentiste"
     r"|prof|professeure?|voisine?|propriétaire|associée?|coach|avocate?|psy)"
 )
@@ -58,8 +58,8 @@ FRENCH: Final = (
         slots.NAME,
         "any",
         "thing",
-        "appelle guide hôtel maçon plombier artisan",
-        rf"\b(?:le|la|notre) (?P<thing>guide|hôtel|maçon|plombier|artisan|architecte|traiteur|notaire) s['’]appelle {_NAME}(?=[.,;!)]|\s*\Z|\s(?:et|qui|est)\b)",
+        "appelle s'appelle s’appelle",
+        rf"\b(?:le|la|notre|mon|ma|l['’]) ?(?P<thing>(?!projet|appli|boutique|livre|roman|groupe|équipe|société|librairie|entreprise){_W}{{4,18}}) s['’]appelle (?:(?:mme|m\.|madame|monsieur) )?{_NAME}(?=[.,;!)]|\s*\Z|\s(?:et|qui|est)\b)",
     ),
     *slot_rules(
         slots.CHILDREN,
@@ -94,6 +94,7 @@ FRENCH: Final = (
         r"\b(?:je me suis|on s['’]est|nous nous sommes) installée?s? (?:à|au|en) {V}",
         rf"{_WHOSE} (?:habite|vit|habitent|vivent){_ADV} (?:à|au|en) {{V}}",
         rf"{_IL} (?:habite|vit) (?:à|au|en) {{V}}",
+        r"\bj['’]habite (?:au )?\d{1,4}(?: bis)?,? [^.,;!?\n]{3,40}? à {V}",
         r"\b(?:je n['’]habite|je ne vis|nous n['’]habitons|on n['’]habite) plus (?:à|au|en) {GONE}(?=[.,;!]|\s*\Z|\s(?:et|mais|depuis)\b)",
         r"\b(?:j['’]ai|nous avons|on a) quitté {GONE}(?=[.,;!]|\s*\Z|\s(?:et|mais|pour|il|en|le)\b)",
     ),
@@ -116,7 +117,7 @@ FRENCH: Final = (
         "name",
         "speaker",
         "travaille commencé rejoint embauché embauchée commence bosse travaillons quitté démissionné",
-        rf"\bje (?:travaille|bosse){_ADV}(?: comme [^.,;!?\n]{{1,30}}?)? (?:chez|pour|au|à l['’]|à la|à) ?(?!la maison|domicile|temps|mi-|distance|mon\b|un\b|une\b|distance){{V}}",
+        rf"\bje (?:travaille|bosse){_ADV}(?: comme [^.,;!?\n]{{1,30}}?)? (?:chez|pour|au|à l['’]|à la) ?(?!maison|domicile|temps|mi-|distance|mon\b|un\b|une\b|distance){{V}}",
         r"\b(?:j['’]ai commencé|j['’]ai rejoint|je commence|j['’]ai été embauchée?)(?: (?:comme [^.,;!?\n]{1,25}?|lundi|demain))? ?(?:chez )?{V}",
         rf"{_WHOSE} travaille{_ADV}(?: comme [^.,;!?\n]{{1,30}}?)? (?:chez|pour|au|à la|à l['’]) ?{{V}}",
         r"\bet je travaille (?:au|chez|à) {V}",
@@ -194,8 +195,8 @@ FRENCH: Final = (
         slots.AVOIDS,
         "list",
         "speaker",
-        "mange bois",
-        rf"\bje ne (?:mange|bois|supporte) (?:pas|plus|jamais)(?: (?:de |du |des )| d['’])(?!viande){_LIST}",
+        "mange bois supporte digère tolère",
+        rf"\bje ne (?:mange|bois|supporte|digère|tolère) (?:pas|plus|jamais) (?:de la |de l['’]|de |du |des |d['’]|le |la |les |l['’])(?!viande){_LIST}",
     ),
     *slot_rules(
         slots.ALLERGY,
@@ -281,7 +282,7 @@ FRENCH: Final = (
         "any",
         "speaker",
         "chien chienne chiens chat chatte chats lapin hamster cheval perroquet tortue poules",
-        rf"\b(?:ai|avons|a|adopté)\b[^.;!?\n]{{0,60}}? ?(?P<value>(?:{_NUM}) (?:(?:petite?s?|vieux|vieille|grande?s?) )?(?:chiens?|chiennes?|chats?|chattes?|lapins?|hamsters?|chevaux|cheval|perroquets?|tortues?|poules)(?: {_W}{{3,12}})?(?:,? (?:qui s['’]appelle|nommée?|appelée?))?(?:,? (?-i:[A-Z])\w+)?)(?=[.,;!?)]|\s*\Z|\s(?:et|qui|mais|à|depuis|de|dans)\b)",
+        rf"\b(?:ai|avons|a|adopté)\b[^.;!?\n]{{0,60}}? ?(?P<value>(?:{_NUM}) (?:(?:petite?s?|vieux|vieille|grande?s?|gros|grosse|jeune|beau|belle) )?(?:chiens?|chiennes?|chats?|chattes?|lapins?|hamsters?|chevaux|cheval|perroquets?|tortues?|poules)(?: {_W}{{3,12}})?(?:,? (?:qui s['’]appelle|nommée?|appelée?))?(?:,? (?-i:[A-Z])\w+)?)(?=[.,;!?)]|\s*\Z|\s(?:et|qui|mais|à|depuis|de|dans)\b)",
         r"\b(?:mon|notre|ma) (?P<value>(?:chien(?:ne)?|chat(?:te)?|lapin|hamster)(?: s['’]appelle|,)? (?-i:[A-Z])\w+)(?=[.,;!?)]|\s*\Z|\s(?:est|a|et|dort|mange|adore)\b)",
     ),
     *slot_rules(
@@ -295,8 +296,9 @@ FRENCH: Final = (
         slots.PLAN,
         "any",
         "speaker",
-        "pars partons vais allons voyage marie marions réservé inscrit inscrite déménage attends passe",
+        "prépare pars partons vais allons voyage marie marions réservé inscrit inscrite déménage attends passe",
         rf"\b(?P<value>(?:je pars|nous partons|on part|je vais|nous allons|on va|je déménage|nous déménageons)(?: en vacances)? (?:à|au|en|aux) (?-i:[A-ZÀÉ])[\wàâéèêëîïôûüç-]{{2,20}}(?:,? (?:le |en |du )?{slots.WHEN})?)",
+        r"\b(?P<value>je prépare (?:le|un|la|une) (?-i:[A-Z])[^.,;!?\n]{1,25}(?: pour [^.,;!?\n]{2,20})?)(?=[.,;!?]|\s*\Z)",
         r"\b(?P<value>(?:je me marie|nous nous marions|on se marie) (?:le|en) [^.,;!?\n]{3,25})",
         r"\b(?P<value>(?:j['’]ai|nous avons|on a) réservé [^.,;!?\n]{3,50}?)(?=[.,;!?]|\s*\Z|\s(?:et|mais|parce)\b)",
         r"\bje me suis (?P<value>inscrite? (?:au|à la|à l['’]) ?[^.,;!?\n]{3,40})",

@@ -1,12 +1,12 @@
 """The words of slots: with which people state them, and ask for them."""
 
-# ruff: noqa: RUF001 - other scripts are meant
+# ruff: noqa: RUF001, E501 - other scripts are meant, and lists stay on one line
 
 from __future__ import annotations
 
 from typing import Final
 
-from firnline.digest.slot_patterns import (
+from firnline.language.statements.patterns import (
     AMOUNT,
     BIRTHDAY,
     CHANGE,

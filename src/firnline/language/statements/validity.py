@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
 from firnline.errors import InputError
 from firnline.language.date_words import NUMBERS, WEEKDAYS, fold
 from firnline.language.dates import Interval, interval
+from firnline.language.lexicon import MONTHS
+from firnline.language.statements import patterns as slots
 from firnline.log.message import microseconds
 from firnline.log.regex import regex
 
@@ -30,8 +31,8 @@ _DATED: Final = frozenset(
 """The slots of what begins and ends."""
 _NUMBER: Final = r"(?:\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eine?[mnr]?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|une?|un|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|uno|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|два|две|три|четыре|пять|шесть|семь|восемь|девять|десять|[一二两三四五六七八九十]{1,2})"
 _MONTH_NAMES: Final = "|".join(
-    sorted((name for name in slots.MONTHS if len(name) > 2), key=len, reverse=True)
-)  # noqa: PLR2004
+    sorted((name for name in MONTHS if len(name) > len("so")), key=len, reverse=True)
+)
 _UNIT: Final = r"(?:days?|weeks?|months?|years?|tage?n?|wochen?|monate?n?|jahre?n?|días?|semanas?|mes(?:es)?|años?|jours?|semaines?|mois|ans?|дн\w+|недел\w+|месяц\w*|лет|года?)"
 _REST: Final = r"(?P<date>[^.,;!?()\n—–。，！？]{2,40})"
 _RANGE: Final = regex(

@@ -1,13 +1,13 @@
-"""How people state facts in Spanish; see `firnline.digest.slot_patterns`."""
+"""How people state facts in Spanish; see `firnline.language.statements.patterns`."""
 
-# ruff: noqa: E501 - patterns stay on one line
+# ruff: noqa: RUF001, E501 - other scripts are meant, and patterns stay on one line
 
 from __future__ import annotations
 
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import slot_rules
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import slot_rules
 
 _KIN: Final = (
     r"(?:madre|padre|mamá|papá|padres|marido|esposo|esposa|mujer|pareja|novi[oa]|prometid[oa]|hij[oa]s?|bebé|herman[oa]s?|abuel[oa]s?|tí[oa]|prim[oa]|sobrin[oa]"
@@ -33,7 +33,7 @@ _JOB: Final = (
     r"[a-záéíóúñ]+(?:ero|era|or|ora|ista|nte|nta|ico|ica|ivo|iva|ogo|oga|ado|ada|ario|aria|ano|ana|tor|triz|iz|feur|al|az|able|ta|ólogo|óloga|urgo|urga|ef|on|ona|ente)(?: (?:jubilad[oa]|autónom[oa]|de (?:\w+ )?\w+|freelance|técnic[oa]|gráfic[oa]|civil|industrial|social|clínic[oa]|web))?"
 )
 _ILLS: Final = (
-    r"(?:asma|diabetes(?: tipo \w+)?|tdah|autismo|epilepsia|migrañas?|artritis|artrosis|hipertensión|tensión alta|depresión|ansiedad|insomnio|celiaquía|psoriasis|dislexia|escoliosis|una hernia(?: \w+)?|hernia(?: \w+)?"
+    r"(?:asma|azúcar(?: alto)?|diabetes(?: tipo \w+)?|tdah|autismo|epilepsia|migrañas?|artritis|artrosis|hipertensión|tensión alta|depresión|ansiedad|insomnio|celiaquía|psoriasis|dislexia|escoliosis|una hernia(?: \w+)?|hernia(?: \w+)?"
     r"|fibromialgia|tiroides|hipotiroidismo|colesterol(?: alto)?|cáncer|endometriosis|anemia|reflujo|vértigo|tinnitus|parkinson|esclerosis múltiple|crohn|colon irritable|problemas de (?:espalda|rodilla|corazón)|dolor de espalda|mala espalda|apnea del sueño|osteoporosis|lupus|gota)"
 )
 _LANGS: Final = r"(?:español|castellano|catalán|gallego|euskera|vasco|inglés|francés|alemán|italiano|portugués|ruso|chino|mandarín|japonés|coreano|árabe|hebreo|griego|turco|polaco|rumano|neerlandés|holandés|sueco|noruego|danés|finés|ucraniano|checo|húngaro|hindi|quechua|guaraní|náhuatl|valenciano|latín)"
@@ -62,9 +62,10 @@ SPANISH: Final = (
         slots.CHILDREN,
         "any",
         "speaker",
-        "hijos hijas hijo hija gemelos mellizos niños",
+        "hijos hijas hijo hija gemelos mellizos niños madre padre",
         rf"\b(?:tengo|tenemos)(?: ya)? (?P<value>(?:{_NUM})(?: pequeñ[oa]s?)? (?:hij[oa]s?|niñ[oa]s|gemel[oa]s|mellizos)(?:, (?-i:[A-Z])\w+(?:(?: y|,) (?-i:[A-Z])\w+){{0,3}})?)",
         rf"\bmis (?P<value>{_NUM} (?:hij[oa]s|niñ[oa]s))\b",
+        rf"\b(?:soy|y) (?P<value>(?:madre|padre) de (?:{_NUM}|mellizos|gemelos|gemelas|una \w+|un \w+))\b",
     ),
     *slot_rules(
         slots.SIBLINGS,
@@ -86,7 +87,7 @@ SPANISH: Final = (
         "name",
         "speaker",
         "vivo vivimos resido mudé mudado mudamos mudar mudo vive viven mudado trasladé trasladado",
-        rf"(?<!que )\b(?:vivo|vivimos|resido){_ADV}(?: (?:con|sol[oa]|cerca de|en un[ao]? [^.,;!?\n]{{1,25}}?)[^.,;!?\n]{{0,20}}?)? en (?!un\b|una\b|casa\b|el piso|la\b|el\b){{V}}",
+        rf"(?<!que )\b(?:vivo|vivimos|resido){_ADV}(?: (?:con|sol[oa]|cerca de|en un[ao]? [^.,;!?\n]{{1,25}}?)[^.,;!?\n]{{0,20}}?)? en (?:un (?:pueblo|piso|barrio) (?:de|en|cerca de) )?(?!un\b|una\b|casa\b|el piso|la\b|el\b){{V}}",
         r"\b(?:me mudé|me he mudado|nos mudamos|nos hemos mudado|me acabo de mudar|nos acabamos de mudar|me trasladé|me he trasladado)(?: (?:hace \w+ \w+|ayer|la semana pasada|el mes pasado))?(?: de {OLD})? a {V}",
         rf"{_WHOSE} (?:vive|viven){_ADV} en {{V}}",
         rf"{_WHO}[^.;!?\n]{{0,50}}, (?:vive|y vive) en {{V}}",
@@ -130,7 +131,7 @@ SPANISH: Final = (
         "any",
         "speaker",
         "soy trabajo es dedico somos " + _KIN_CUES,
-        rf"\b(?:soy|y soy)(?: (?:también|ahora|desde hace \w+ \w+))* (?P<value>{_JOB})(?=[.,;!?)–]|\s-\s|\s*\Z|\s(?:y|en|pero|desde|por|que|a|con|así|jubilad[oa])\b)",
+        rf"\b(?:soy|y soy)(?: (?:también|ahora|desde hace \w+ \w+))* (?P<value>{_JOB})(?=[.,;!?)–]|\s-\s|\s*\Z|\s(?:y|en|pero|desde|por|que|a|con|así|jubilad[oa]|de formación|de profesión)\b)",
         r"\b(?<!mi )(?<!el )trabajo(?: ahora| actualmente)? (?:como|de) (?P<value>(?:[\wáéíóúñ-]{2,20} ){0,3}?[\wáéíóúñ-]{3,20})(?=[.,;!?)]|\s*\Z|\s(?:y|en|pero|para|desde|así)\b)",
         rf"{_WHOSE} (?:es|trabaja (?:como|de))(?: también)? (?P<value>{_JOB})(?=[.,;!?)–]|\s*\Z|\s(?:y|en|pero|desde|por|que|a|con)\b)",
         r"\b(?:estoy|soy) (?P<value>jubilad[oa]|en paro|desemplead[oa]|autónom[oa]|prejubilad[oa])\b",
@@ -236,8 +237,8 @@ SPANISH: Final = (
         slots.MEDICATION,
         "any",
         "speaker",
-        "tomo",
-        r"\btomo (?P<value>(?:(?:pastillas|medicación|medicamentos|antidepresivos|insulina) (?:para|de) [^.,;!?\n]{3,30}?|[a-záéíóúñ]*(?:pril|ina|ol|eno|statina|prazol|sartán|pam|mol|formina|idona|cilina)|insulina|antidepresivos|ansiolíticos))(?=[.,;!?)]|\s*\Z|\s(?:por|para|cada|y|todas|todos|desde|antes|después|al)\b)(?<!cocina)",
+        "tomo pincho inyecto uso",
+        r"\b(?:tomo|me tomo|me pincho|me inyecto|uso) (?P<value>(?:(?:pastillas|medicación|medicamentos|antidepresivos|insulina) (?:para|de) [^.,;!?\n]{3,30}?|[a-záéíóúñ]*(?:pril|ina|ol|eno|statina|prazol|sartán|pam|mol|formina|idona|cilina)|insulina|antidepresivos|ansiolíticos))(?=[.,;!?)]|\s*\Z|\s(?:por|para|cada|y|todas|todos|desde|antes|después|al)\b)(?<!cocina)",
     ),
     *slot_rules(
         slots.AFRAID,
@@ -336,6 +337,20 @@ SPANISH: Final = (
         r"\b(?:el|la|mi|nuestra|nuestro|las|los) (?P<thing>(?:examen|reunión|boda|entrega|campaña|obras|cita|lanzamiento|curso|fecha límite|fiesta|operación|mudanza|presentación|viaje|concierto)(?: final| oral)?)(?: de [\wáéíóúñ]+)?(?:\s(?:es|será|son|empieza|empiezan|tiene lugar|para|el|cae)){1,3} {W}",
     ),
     *slot_rules(
+        slots.WISHES,
+        "any",
+        "speaker",
+        "escríbelo escribe escríbeme respóndeme responde contéstame hazlo respóndame",
+        r"(?:\A\W*|[,;.] |\by |\basí que )(?P<value>(?:escríb[ea](?:lo|me|melo)?|escribe|respónde?me|responde|respóndame|contéstame|hazlo|háblame|trátame)(?: siempre)?(?: (?:corto|breve|claro|despacio)|,? (?:sin|con|en|de) [^.,;!?\n]{2,25}))(?=[.,;!?]|\s*\Z)",
+    ),
+    *slot_rules(
+        slots.DATE,
+        "date",
+        "thing",
+        "es será el",
+        r"\b(?:el|la|los|las|mi|nuestra|nuestro) (?P<thing>[\wáéíóúñ]{3,20})(?: (?:con|de|del) [^.,;!?\n]{2,25}?)? (?:es|será|son|empieza|se celebra) (?P<value>el {DAY})",
+    ),
+    *slot_rules(
         slots.AMOUNT,
         "text",
         "thing",
@@ -346,8 +361,9 @@ SPANISH: Final = (
         slots.TOOL,
         "any",
         "speaker",
-        "usamos uso utilizamos hecha escrito",
+        "usamos uso utilizamos hecha escrito prototipo backend frontend app web servidor base aplicación",
         r"\b(?:usamos|utilizamos|(?<!el )uso) (?P<value>(?:una? [\wáéíóúñ]+ )?(?-i:[A-Z])[\w.+#-]{1,20}(?: (?-i:[A-Z0-9])[\w.+#-]{0,15})?)(?=[.,;!?]|\s*\Z|\s(?:para|y|con|pero|como|en)\b)",
+        r"\b(?:el|la|y el|y la) (?P<thing>prototipo|backend|frontend|app|web|servidor|base de datos|aplicación)(?: está| va| corre)? (?:en|con|sobre) (?P<value>(?-i:[A-Z])[\w.+#-]{1,20})",
         r"\b(?:está|están) (?:hech[oa]|escrit[oa]|programad[oa]|montad[oa]) (?:con|en) (?P<value>(?-i:[A-Z])[\w.+#-]{1,20})",
     ),
     *slot_rules(

@@ -13,11 +13,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest import speaker
-from firnline.digest.preferences_abroad import CUES, PATTERNS
 from firnline.language import prose
 from firnline.language.lexicon import BINDING_WORDS, NOT_A_THING, POINTING_AWAY, TIME_AND_DEGREE
+from firnline.language.statements import speaker
+from firnline.language.statements.preferences_abroad import CUES, PATTERNS
 from firnline.log.regex import regex
 from firnline.log.text import Json
 
@@ -152,7 +151,7 @@ _OTHERWISE: Final = any_of(
     r"anything|none|then|vegan|vegetarian|pescatarian|lactose intolerant|asthmatic|diabetic)\b"
 )
 """Words that end a list."""
-_LANGUAGE: Final = regex(
+LANGUAGE: Final = regex(
     r"\b(?:[Aa]nswer|[Rr]eply|[Rr]espond|[Ww]rite|[Ss]peak)(?: to)?(?: me)? in"
     r" (?P<language>[A-Z][a-z]+(?: [A-Z][a-z]+)?)\b"
 )
@@ -222,25 +221,25 @@ def preferences(sentence: str) -> Iterator[tuple[str, Json]]:
     named = speaker.stated_name(sentence)
     if named:
         yield "name", named
-    language = _LANGUAGE.search(sentence)
+    language = LANGUAGE.search(sentence)
     spoken = language and speaker.is_request_to_reader(sentence, language.start())
     if language and spoken:
         yield "language", language["language"]
     diet = _DIET.search(sentence)
     if diet and speaker.is_own_statement(sentence, diet.start()):
         yield "diet", diet["diet"]
-    yield from _ended_preferences(sentence)
+    yield from ended_preferences(sentence)
     yield from _allergies(sentence)
     yield from _likes(sentence, spoken=bool(spoken)).items()
 
 
 def _likes(sentence: str, *, spoken: bool) -> dict[str, Json]:
     """What the speaker prefers, likes and wishes, by its name; the plainest wording of each."""
-    found = {**dict(_favorites(sentence)), **dict(_preferred(sentence))}
-    for name, value in () if spoken else (*_attitudes(sentence), *_wishes(sentence)):
+    found = {**dict(_favorites(sentence)), **dict(preferred(sentence))}
+    for name, value in () if spoken else (*_attitudes(sentence), *wishes(sentence)):
         if not any(name in other or other in f"{value} {name}" for other in found):
             found[name] = value
-    for name, value in _abroad(sentence):
+    for name, value in abroad(sentence):
         found.setdefault(name, value)
     return found
 
@@ -252,8 +251,8 @@ def _favorites(sentence: str) -> Iterator[tuple[str, Json]]:
             yield group_text(match, "name"), value
 
 
-def _ended_preferences(sentence: str) -> Iterator[tuple[str, Json]]:
-    """What no longer holds."""
+def ended_preferences(sentence: str) -> Iterator[tuple[str, Json]]:
+    """The preferences that no longer hold."""
     for match in _STOPPED.finditer(sentence):
         if not speaker.is_own_statement(sentence, match.start()):
             continue
@@ -281,7 +280,8 @@ def _allergies(sentence: str) -> Iterator[tuple[str, Json]]:
                 yield _phrase(name), "allergic"
 
 
-def _preferred(sentence: str) -> Iterator[tuple[str, Json]]:
+def preferred(sentence: str) -> Iterator[tuple[str, Json]]:
+    """What the speaker prefers, and how they say it."""
     doing = _PREFERS_DOING.search(sentence)
     if doing:
         thing = _clean_thing(doing["doing"])
@@ -321,7 +321,7 @@ def _attitudes(sentence: str) -> Iterator[tuple[str, Json]]:
                 yield _phrase(thing), match["how"]
 
 
-def _wishes(sentence: str) -> Iterator[tuple[str, Json]]:
+def wishes(sentence: str) -> Iterator[tuple[str, Json]]:
     """What must always or never be done, or what the speaker always or never does.
 
     "I never received it" is neither: it is an event.
@@ -340,7 +340,7 @@ def _wishes(sentence: str) -> Iterator[tuple[str, Json]]:
         yield _phrase(habit["thing"]), habit["how"]
 
 
-def _abroad(sentence: str) -> Iterator[tuple[str, Json]]:
+def abroad(sentence: str) -> Iterator[tuple[str, Json]]:
     """The same in other languages."""
     if sentence.isascii() and CUES.isdisjoint(_WORDS.findall(sentence.casefold())):
         return
@@ -419,128 +419,3 @@ def _phrase(thing: str) -> str:
     """A thing as the name of an attribute: a few words without articles."""
     words = _FILLER.sub("", thing.strip(" \"'“”")).split()[:_PHRASE_WORDS_MAX]
     return " ".join(words) or thing.strip()
-
-
-# -- as statements ----------------------------------------------------------------------------
-
-_HATES: Final = regex(
-    r"\b(?:hate|dislike|don['’]t|do not|can['’]t|cannot|hass\w*|verabscheue|mag(?: \w+)* nicht|mag(?: \w+)* kein\w*|mögen kein\w*|no (?:me|nos)|odi\w+|detest\w*|no soporto"
-    r"|déteste\w*|n['’]aim\w+ pas|ne supporte|hais|не люб\w+|не нрав\w+|ненавижу|не переношу|терпеть)\b|讨厌|不喜欢|不爱|受不了|不想要",
-    re.IGNORECASE,
-)
-_CONSUMES_NOT: Final = regex(
-    r"\b(?:(?:esse|trinke|rauche) (?:nie|niemals|kein\w*)|no (?:como|bebo|tomo|fumo)|ne (?:bois|mange|fume)|не (?:ем|пью|курю))\b|不(?:吃|喝|抽)",
-    re.IGNORECASE,
-)
-_PREFERS_HOW: Final = regex(
-    r"\b(?:prefer\w*|preference|bevorzug\w*|prefier\w*|preferimos|préfèr\w*|préférons|предпочита\w+)\b|偏好|偏爱|更喜欢",
-    re.IGNORECASE,
-)
-_LIKES_HOW: Final = regex(
-    r"\b(?:mag|mögen|lieben?|genieße|me gustan?|me encantan?|nos gustan?|nos encantan?|adoro|adore|aime|aimons|adorons|люб\w+|обожаю|нрав\w+)\b"
-    r"|喜欢|热爱",
-    re.IGNORECASE,
-)
-_ALLERGIC_HOW: Final = regex(r"allerg|alérg|alergia|аллерги|过敏", re.IGNORECASE)
-_PREFER_WORD: Final = regex(
-    r"\A(?:(?:really |much |also )?prefer(?: to| not to)?|preference is(?: for)?|is for|rather|bevorzugen?|prefiero|preferimos|préfère|préférons"
-    r"|предпочита\w+|更?喜欢|偏好|偏爱)\s*",
-    re.IGNORECASE,
-)
-_FOR_THIS: Final = regex(
-    r"\b(?:this|that|these|those|above|below|here|instead|again|it|them|now|today|tomorrow|yet|diese[rsnm]?|das|hier|esto|esta|este|cela|ce|cette"
-    r"|это|эт\w+|здесь)\b|这|那",
-    re.IGNORECASE,
-)
-"""Words of a wish that is about the task at hand."""
-
-
-def stated_preferences(sentence: str) -> Iterator[tuple[str, str, str]]:
-    """Slot, value and what ends, of the preferences that `slots` has no rules for."""
-    language = _LANGUAGE.search(sentence)
-    if language and speaker.is_request_to_reader(sentence, language.start()):
-        yield slots.LANGUAGE, language["language"], ""
-        return
-    for name, how in _ended_preferences(sentence):
-        if name != "diet":
-            yield slots.ENDED, "", str(name)
-    for name, how in {**dict(_preferred(sentence)), **dict(_wishes(sentence))}.items():
-        yield from _as_statement(sentence, name, str(how))
-    for name, how in _abroad(sentence):
-        yield from _as_statement(sentence, name, str(how))
-
-
-def _as_statement(sentence: str, name: str, how: str) -> Iterator[tuple[str, str, str]]:
-    """A preference of a thing as a slot and a value in the words of the sentence."""
-    slot = _slot_of(how)
-    if slot in (slots.ALLERGY, slots.AVOIDS):
-        return  # `slots` has rules for them
-    whole = _together(sentence, name, how)
-    value = _PREFER_WORD.sub("", whole) if slot == slots.PREFERS else whole
-    if slot in (slots.LIKES, slots.DISLIKES):
-        value = name
-    if slot == slots.PREFERS and not _PREFERS_HOW.search(how):
-        value = whole  # "dark mode", of which the name is "mode"
-    momentary = how.casefold().startswith(
-        (
-            "rather",
-            "like",
-            "want",
-            "möchte",
-            "will",
-            "quiero",
-            "quisiera",
-            "veux",
-            "voudrais",
-            "хочу",
-            "хотел",
-            "想",
-            "要",
-            "希望",
-        )
-    )
-    if value and not (slot == slots.WISHES and (momentary or _FOR_THIS.search(whole))):
-        yield slot, value, ""
-
-
-def _slot_of(how: str) -> str:
-    """What an attitude is: a like, a wish, an allergy."""
-    if _TOLD.match(how):
-        return slots.WISHES
-    kinds = (
-        (_ALLERGIC_HOW, slots.ALLERGY),
-        (_CONSUMES_NOT, slots.AVOIDS),
-        (_HATES, slots.DISLIKES),
-        (_PREFERS_HOW, slots.PREFERS),
-        (_LIKES_HOW, slots.LIKES),
-    )
-    found = next((slot for pattern, slot in kinds if pattern.search(how)), "")
-    return found or (slots.WISHES if _IS_WISH.match(how) else slots.PREFERS)
-
-
-_TOLD: Final = regex(
-    r"(?:don['’]t|do not) (?!(?:really |much )?(?:like|enjoy|love|eat|drink|want|prefer)\b)|no (?!(?:me|nos) (?:gust|encant)|soporto|como|bebo|tomo|fumo)"
-    r"|n(?:e |['’])(?!aim|support|bois|mange|fume)",
-    re.IGNORECASE,
-)
-"""What others are told not to do."""
-_IS_WISH: Final = regex(
-    r"(?:use|stick to|keep\b|write|answer|reply|respond|don['’]t|do not|never|always|rather|like|want|stop|nie|immer|nur|niemals|keinesfalls|möchte|will"
-    r"|verwend|benutz|nutz|antwort|duz|siez|schreib|no |quiero|quisiera|escrib|usa|respond|trata|llama|pon|manda|envía|añade|nunca|siempre"
-    r"|n(?:e |['’])|veux|voudrais|écri|utilis|répond|appel|met|envo|toujours|не |никогда|всегда|только|пиши|используй|отвечай|хо[чт]"
-    r"|不要|别|始终|总是|永远|一直|只|一律|尽量|千万别|想|要|希望)",
-    re.IGNORECASE,
-)
-
-
-def _together(sentence: str, name: str, how: str) -> str:
-    """The words of the sentence from the first to the last of both."""
-    folded = sentence.casefold()
-    places = [
-        (at, at + len(part))
-        for part in (name.casefold(), how.casefold())
-        if (at := folded.find(part)) >= 0
-    ]
-    if not places:
-        return ""
-    return sentence[min(start for start, _ in places) : max(end for _, end in places)].strip()

@@ -1,4 +1,4 @@
-"""How people state in English what things are; see `firnline.digest.slot_patterns`."""
+"""How people state in English what things are; see `firnline.language.statements.patterns`."""
 
 # ruff: noqa: RUF001, E501 - other scripts are meant, and patterns stay on one line
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import slot_rules
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import slot_rules
 
 _NAMED: Final = (
     r"project|app|product|company|startup|band|team|blog|book|novel|library|channel|podcast|repo|repository|shop"
@@ -88,11 +88,13 @@ THINGS: Final = (
         "date",
         "thing",
         _MOVED.replace("|", " ")
-        + " is on has got for due scheduled set starts start begins ends come comes",
+        + " is on has got for due scheduled set starts start begins ends come comes must needs takes will by be",
         rf"{_EVENT}(?:['’]s|\s(?:is|was|has been|got|will be|starts|begins|takes place|ends|falls|comes|has|{_MOVED}))(?:\s(?:is|was|been|be|now|{_MOVED}|set|scheduled|planned|due|back|forward|up"
         r"|for|to|on|at|by|until|till|actually|from {WOLD})){0,6} {W}",
         rf"\b(?:{_MOVED}) {_EVENT[2:]}(?: (?:back|forward|up))?(?: from {{WOLD}})? (?:to|until|till|for) {{W}}",
-        rf"(?:\A|[.;!] )(?P<thing>{_EVENTS}) is (?:on |in |at )?{{W}}",
+        rf"(?:\A|[.;!] )(?:our |my |the )?(?P<thing>(?:[^\W\d_][\w-]{{1,20}} ){{0,2}}?(?:{_EVENTS}))(?:['’]s| is| starts| begins| ends| will be) (?:on |in |at |due |due on )?{{W}}",
+        r"\b(?:the |our |my )?(?P<thing>[^\W\d_]{3,20}) (?:has to|must|needs to|should) be (?:finished|done|ready|completed|delivered|sent|in|over|submitted|complete|live)(?: \w+)? (?:by|before|on) {W}",
+        r"\b(?:the|our|my) (?P<thing>(?!birthday\b)(?:[^\W\d_][\w'’-]{1,20} ){0,2}?[^\W\d_][\w'’-]{2,20}) (?:is|will be|takes place|has been moved to|was moved to|is scheduled for|is set for|is due) (?:on |by )?(?P<value>{DAY}(?:,? at [\w: ]{1,8})?)(?=[.,;!?)]|\s*\Z|\s(?:and|but|so|in|at|which|because)\b)",
         r"\bthe (?P<thing>movers|guests|painters|builders|plumber|electrician|installer|inspector|twins|baby) (?:come|comes|arrive|arrives|is due|are due|will come)(?: on| in| at)? {W}",
         r"\b(?:have|got) an? (?P<thing>(?:[^\W\d_][\w'’-]{1,20} ){0,2}?(?:exam|test|race|recital|deadline|interview|test drive)) (?:on|in|at) {W}",
         r"\bmy (?P<thing>(?:[^\W\d_][\w'’-]{1,20} ){0,2}?(?:exam|test|recital|deadline|interview))(?: (?:at|for|in) (?:the )?[^.,;!?\n]{1,30}?)? is (?:on |in |at )?{W}",

@@ -313,11 +313,12 @@ _CALLED: Final = regex(
     r"|\b(?:ich heiße|mein Name ist|me llamo|mi nombre es|je m['’]appelle|mon nom est|меня зовут|моё имя)"
     rf" (?P<name3>{_NAME})"
     rf"|\b(?:I['’]m|I am|ich bin|yo soy|soy|je suis|я) (?P<name5>{_FULL_NAME})(?=[,.;!]|\s*\Z| (?:and|from|und|y|et|и)\b)"
-    rf"|\A\W*(?:(?:hi|hello|hey|good (?:morning|evening|afternoon)|hallo|hola|bonjour|guten tag)\b[^.!?\n]{{0,10}}[,.!]?\s)(?:I['’]m|I am|this is|ich bin|soy|je suis) (?P<name6>(?-i:[A-ZÀ-ÞА-Я])[\w'’-]{{1,20}}(?: (?-i:[A-ZÀ-ÞА-Я])[\w'’-]{{1,20}})?)(?=[,.;!]|\s*\Z| (?:and|from|und|aus|y|de|et|here)\b)"
+    rf"|\A\W*(?:(?:hi|hello|hey|good (?:morning|evening|afternoon)|hallo|hola|buenas(?: tardes| noches)?|buenos días|bonjour|salut|bonsoir|guten (?:tag|abend|morgen)|moin|servus)\b[^.!?\n]{{0,10}}[,.!]?\s)(?:I['’]m|I am|this is|ich bin|soy|je suis) (?P<name6>(?-i:[A-ZÀ-ÞА-Я])[\w'’-]{{1,20}}(?: (?-i:[A-ZÀ-ÞА-Я])[\w'’-]{{1,20}})?)(?=[,.;!]|\s*\Z| (?:and|from|und|aus|y|de|et|here)\b)"
+    rf"|\A\W*(?:(?:hi|hello|hey|quick intro|intro)\b[^.!?\n]{{0,12}}?[,.!:]?\s)?(?P<name7>(?-i:[A-ZÀ-Þ])[a-zà-þ]{{1,20}}) here(?=[,.;!]|\s*\Z| from\b)"
     rf"|我叫(?P<name4>[{SURNAMES}][{CJK}]{{1,2}}|[小阿][{CJK}]|[{CJK}]{{2,6}}·[{CJK}]{{2,8}})(?![\w·])",
     re.IGNORECASE,
 )
-_NAME_GROUPS: Final = ("name", "name2", "name3", "name4", "name5", "name6")
+_NAME_GROUPS: Final = ("name", "name2", "name3", "name4", "name5", "name6", "name7")
 _NO_NAMES_FAR: Final = regex(r"[了来去的过吗着]|(?:医生|老师|师傅|经理|先生|女士|外卖)$")
 _NO_NAME_BEFORE: Final = regex(
     r"\s+(?:is|was|in (?:the|this|that|my|a)|on)\b|[^.,;!?\n]*\b(?:willkommen|gut|nicht)\b",

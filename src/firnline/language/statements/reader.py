@@ -2,7 +2,7 @@
 
 A statement has a subject, a slot and a value. Questions, suppositions, quotes and denials state
 nothing, and what is said of another person is that person's. In doubt a sentence states nothing.
-Pure; `slot_patterns` has the slots, `slots_people` and the like the rules, `voice` says whose words
+Pure; `patterns` has the slots, `english_people` and the like the rules, `voice` says whose words
 a sentence is, and `values` what of them is meant.
 """
 
@@ -15,22 +15,25 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest import speaker, values, voice
-from firnline.digest.decisions import decided
-from firnline.digest.preferences import stated_preferences
-from firnline.digest.slot_patterns import SlotRule, Statement
-from firnline.digest.slots_chinese import CHINESE
-from firnline.digest.slots_french import FRENCH
-from firnline.digest.slots_german import GERMAN
-from firnline.digest.slots_people import ANCESTRY, KIN, PEOPLE
-from firnline.digest.slots_russian import NOMINATIVE, RUSSIAN
-from firnline.digest.slots_spanish import SPANISH
-from firnline.digest.slots_things import THINGS
-from firnline.digest.validity import ANY_DAY, is_over, valid_times
 from firnline.language import prose
 from firnline.language.lexicon import NOT_A_PLACE
 from firnline.language.names import fold_name
+from firnline.language.statements import patterns as slots
+from firnline.language.statements import speaker, values, voice
+from firnline.language.statements.attitudes import stated_preferences
+from firnline.language.statements.chinese import CHINESE
+from firnline.language.statements.decisions import decided
+from firnline.language.statements.english import ANCESTRY, KIN
+from firnline.language.statements.english_life import LIFE
+from firnline.language.statements.english_people import PEOPLE
+from firnline.language.statements.english_tastes import TASTES
+from firnline.language.statements.english_things import THINGS
+from firnline.language.statements.french import FRENCH
+from firnline.language.statements.german import GERMAN
+from firnline.language.statements.patterns import SlotRule, Statement
+from firnline.language.statements.russian import NOMINATIVE, RUSSIAN
+from firnline.language.statements.spanish import SPANISH
+from firnline.language.statements.validity import ANY_DAY, is_over, valid_times
 from firnline.log.regex import regex
 
 RULES: Final = 3
@@ -41,7 +44,7 @@ _CACHED_CHARS: Final = 4_000
 _SENTENCE_MAX: Final = 400
 _BEFORE: Final = 120
 
-_RULES: Final = (*PEOPLE, *THINGS, *GERMAN, *SPANISH, *FRENCH, *RUSSIAN, *CHINESE)
+_RULES: Final = (*PEOPLE, *LIFE, *TASTES, *THINGS, *GERMAN, *SPANISH, *FRENCH, *RUSSIAN, *CHINESE)
 _PLACES: Final[dict[str, list[int]]] = {}
 """The places of the rules with this cue."""
 for _place, _rule in enumerate(_RULES):
@@ -124,6 +127,11 @@ _SPELLINGS: Final = (
     ("flavour", "flavor"),
     ("programme", "program"),
 )
+_PREFACE: Final = regex(
+    r"\b(?:I|we) (?:should|must|have to|need to|might|may|can|could|forgot to|want to|wanted to|would like to)(?: also| just)? (?:say|mention|add|admit|note|point out|tell you|confess|warn you|clarify)(?: that)?\b",
+    re.IGNORECASE,
+)
+"""Words before a statement that do not make it a supposition."""
 _MOVED: Final = regex(r"\b(?:moved|relocated)\b", re.IGNORECASE)
 _COMMA: Final = regex(r"[,;:–—]")
 _WIFE: Final = frozenset(
@@ -145,17 +153,12 @@ _WIFE: Final = frozenset(
 
 def statements(text: str) -> tuple[Statement, ...]:
     """What the text states, in order."""
-    return _cached(text) if len(text) <= _CACHED_CHARS else _statements(text[:CHARS_MAX])
-
-
-@lru_cache(maxsize=4_096)
-def _cached(text: str) -> tuple[Statement, ...]:
-    return _statements(text)
+    return _remembered(text) if len(text) <= _CACHED_CHARS else _statements(text[:CHARS_MAX])
 
 
 def clear_cache() -> None:
     """Forget the texts that were read."""
-    _cached.cache_clear()
+    _remembered.cache_clear()
 
 
 def _statements(text: str) -> tuple[Statement, ...]:
@@ -171,6 +174,9 @@ def _statements(text: str) -> tuple[Statement, ...]:
             moved = one._replace(subject=subject, start=one.start + start, end=one.end + start)
             found.setdefault(moved[:4], moved)
     return tuple(sorted(found.values(), key=lambda one: one.start))
+
+
+_remembered: Final = lru_cache(maxsize=4_096)(_statements)
 
 
 def as_own(text: str) -> str:
@@ -268,9 +274,12 @@ def _read(rule: SlotRule, match: re.Match[str], sentence: str) -> Iterator[State
 def _is_plain(rule: SlotRule, match: re.Match[str], sentence: str) -> bool:
     """Whether it is said as it is: not supposed, reported, denied, or told to another to do."""
     before = sentence[max(0, match.start() - _BEFORE) : match.start()]
-    if not speaker.is_own_statement(sentence, match.start()):
+    plain = _PREFACE.sub(lambda found: "," * len(found[0]), sentence)
+    if not speaker.is_own_statement(plain, match.start()):
         return False
-    if rule.slot not in (slots.GOAL, slots.WISHES) and _HYPOTHETICAL.search(_clause(before)):
+    if rule.slot not in (slots.GOAL, slots.WISHES, slots.NAME) and _HYPOTHETICAL.search(
+        _plain(before)
+    ):
         return False
     if voice.is_conditional(sentence[match.end() :]):
         return False
@@ -283,6 +292,11 @@ def _around(sentence: str, match: re.Match[str]) -> str:
     starts = [found.end() for found in _CLAUSE_START.finditer(sentence, 0, match.start())]
     end = _COMMA.search(sentence, match.end())
     return sentence[starts[-1] if starts else 0 : end.start() if end else len(sentence)]
+
+
+def _plain(before: str) -> str:
+    """The clause that these words end with, without what only leads to it."""
+    return _PREFACE.sub("", _clause(before))
 
 
 def _clause(before: str) -> str:
@@ -302,7 +316,7 @@ def _about(rule: SlotRule, match: re.Match[str], sentence: str) -> str | None:
     if rule.about == "before":
         return _subject_before(rule, sentence, match)
     groups = match.groupdict()
-    whose = groups.get("whose")
+    whose = groups.get("whose") or groups.get("whose2")
     return _kin(whose, groups.get("called")) if whose else ""
 
 

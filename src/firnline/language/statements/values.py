@@ -7,8 +7,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import SlotRule
 from firnline.language.lexicon import (
     COMMON,
     CONNECTING,
@@ -19,6 +17,8 @@ from firnline.language.lexicon import (
     WEEKDAYS,
 )
 from firnline.language.names import fold_name
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import SlotRule
 from firnline.log.regex import regex
 
 ALL_TOOLS: Final = frozenset[str]().union(*TOOLS.values())
@@ -45,7 +45,7 @@ _LIST: Final = regex(
 )
 _CLAUSE: Final = regex(
     r"\b(?:I|I['’]m|I['’]ve|my|we|our|you|your|he|she|it|they|his|her|their|is|are|was|were|am|have|has|had|do|does|don['’]t|can|can['’]t"
-    r"|will|would|nothing|anything|none|then|sadly|luckily|too|only|just|nur|sondern|solo|sólo|sino|seulement|mais|только|ich|wir|mein\w*|bin|habe|yo|mi|es|tengo|je|j['’]\w+|mon|ma|suis|я|мне|мой)\b"
+    r"|will|would|hate|hates|love|loves|like|enjoy|prefer|nothing|anything|none|then|sadly|luckily|too|only|just|nur|sondern|solo|sólo|sino|seulement|mais|только|ich|wir|mein\w*|bin|habe|yo|mi|es|tengo|je|j['’]\w+|mon|ma|suis|я|мне|мой)\b"
     r"|[我他她]",
     re.IGNORECASE,
 )
@@ -194,7 +194,6 @@ _UNREAL: Final = frozenset(
         "free",
         "nothing",
         "everyone",
-        "nobody",
         "myself",
         "lunch",
         "noon",

@@ -12,9 +12,10 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from firnline.digest import speaker
 from firnline.language import prose
+from firnline.language.lexicon import ABBREVIATIONS
 from firnline.language.names import is_everyday_word
+from firnline.language.statements import speaker
 from firnline.log.regex import regex
 
 _TEXTS: Final = (
@@ -59,6 +60,8 @@ _REMINDS: Final = regex(
     re.IGNORECASE,
 )
 """Asks to remember what follows."""
+_LEADS: Final = regex(r"\A\W*(?:what|which|was|lo que|ce qui|что)\b[^:?\n]{2,40}:\s", re.IGNORECASE)
+"""Leads to a statement: "What matters more: I'm 67"."""
 _FIELDS: Final = frozenset(
     (
         *("name", "age", "email", "e-mail", "address", "phone", "mobile", "location", "city", "country", "job", "title"),
@@ -116,25 +119,26 @@ _QUESTION: Final = regex(
     r"(?:(?:so|and|but|also|btw|und|aber|y|pero|et|mais|а|и|но)\s)?(?:\S+\s?){2,40}[?？]\W*\Z"
 )
 """What is said before a question in the same sentence."""
+_SOFT_END: Final = regex(r"(?<![.\d])[.?!](?:\s+)(?=[^\W\d_])")
+"""The end of a sentence that is followed by a small letter."""
 _PARAGRAPH: Final = regex(r"\n\s*\n")
 
 
 def own_spans(text: str) -> Iterator[tuple[int, int]]:
     """The spans of the sentences that are the speaker's own, each without a question at its end."""
-    spans = prose.spans(text)
+    spans = list(_spans(text))
     labels = {found for start, end in spans if (found := _label(text[start:end]))} - _FIELDS
     scene = other = False
     last = 0
     for at, (start, end) in enumerate(spans):
         sentence, between = text[start:end], text[last:start]
-        if "\n" in between or at == 0:
+        line = at == 0 or "\n" in between
+        if line:
             other = _is_labelled(sentence, labels)
         scene = scene and not _PARAGRAPH.search(between) and not speaker.ends_scene(sentence)
         last = end
-        if _INTRODUCED.search(sentence) or speaker.introduces_text(sentence):
+        if _introduces(sentence) or (line and _DEAR.match(text[start : start + 80])):
             return  # what follows is a text of another
-        if _DEAR.match(text[start : start + 80]) and (at == 0 or "\n" in between):
-            return
         if speaker.starts_scene(sentence) or _FICTION.search(sentence):
             scene = True
         if scene or other or sentence.startswith(">"):
@@ -146,13 +150,34 @@ def own_spans(text: str) -> Iterator[tuple[int, int]]:
                 yield start, start + len(kept)
 
 
+def _introduces(sentence: str) -> bool:
+    return _INTRODUCED.search(sentence) is not None or speaker.introduces_text(sentence)
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """The spans of sentences; in a text without capitals, they end at each mark."""
+    first = next(filter(str.isalpha, text), "")
+    casual = first.islower()  # then most sentences start with a small letter
+    for start, end in prose.spans(text):
+        at = start
+        for mark in _SOFT_END.finditer(text, start, end):
+            word = text[at : mark.start()].rsplit(" ", 1)[-1].casefold()
+            if mark[0][0] in "?!" or (casual and word not in ABBREVIATIONS and len(word) > 1):
+                yield at, mark.start() + 1
+                at = mark.end()
+        yield at, end
+
+
 def _is_foreign(sentence: str) -> bool:
     """Whether a sentence of one's own states nothing: an example, a joke, a question."""
     return bool(
         _EXAMPLE.search(sentence)
         or _MOCKS.search(sentence)
         or (speaker.is_joke(_LAUGH.sub("", sentence)) and not _CASUAL.search(sentence))
-        or (speaker.is_foreign(sentence) and not _REMINDS.match(sentence))
+        or (
+            speaker.is_foreign(sentence)
+            and not (_REMINDS.match(sentence) or _LEADS.match(sentence))
+        )
         or speaker.is_imagined(sentence)
     )
 

@@ -1,6 +1,6 @@
 """Nouns of which the rules for English know what they are: jobs, animals, languages, conditions."""
 
-# ruff: noqa: E501 - lists stay on one line
+# ruff: noqa: RUF001, E501 - typographic signs are meant, and lists stay on one line
 
 from __future__ import annotations
 
@@ -39,6 +39,20 @@ pastry_chef personal_trainer pest_controller piano_tuner planner programmer quan
 scaffolder shepherd shift_worker sound_engineer speech_therapist stage_manager stagehand statistician stockbroker taxi_driver teamster
 toolmaker train_driver tram_driver bus_driver urban_planner urologist veterinary_nurse volunteer warehouse_worker web_developer webmaster
 """)
+TITLES: Final = _either("""
+lead head director manager officer ceo cto cfo coo vp owner co-founder cofounder founder chair president partner specialist coordinator
+assistant representative agent principal dean shift_leader landlord landlady
+""")
+NO_JOBS: Final = (
+    "(?:beginner|newcomer|starter|believer|lover|hater|fighter|winner|loser|learner|user|customer|member|owner|mother|father|brother|sister|daughter|stranger|foreigner|outsider"
+    "|insider|teenager|toddler|smoker|drinker|eater|sleeper|riser|runner|swimmer|hiker|climber|biker|cyclist|gamer|player|walker|sucker|follower|supporter|subscriber|voter"
+    "|travell?er|commuter|camper|backpacker|tourist|optimist|pessimist|perfectionist|minimalist|realist|feminist|atheist|socialist|capitalist|communist|humanist|vegetarian|civilian"
+    "|guardian|pedestrian|speaker|listener|talker|thinker|doer|procrastinator|survivor|donor|debtor|creditor|visitor|neighbou?r|competitor|collector|worrier|sinner|dreamer|overthinker"
+    "|wanderer|seeker|widower|bachelor|junior|senior|minor|major|sponsor|twin|human|woman|man|person|grown woman|grown man|better|bigger|number|matter|corner|order|bummer|cancer|leader"
+    "|keeper|goner|quitter|latecomer|lefty|lurker|night owl|early|pacifist|purist|nudist|idealist|downer|worker|sitter|helper|holder|packer|cheapskate|computer|poster|letter"
+    "|filter|folder|server|printer|router|newsletter|error|color|colour|mirror|motor|list|fist|christian|sagittarian|virgin|dinner|summer|winter|monster)"
+)
+"""Nouns that end like those of jobs."""
 ANIMALS: Final = _either("""
 dogs? cats? pupp(?:y|ies) kittens? parrots? rabbits? bunn(?:y|ies) hamsters? horses? pon(?:y|ies) goldfish turtles? tortoises? guinea_pigs?
 hens? chickens? goats? sheep donkeys? ducks? geese parakeets? budgies? canary ferrets? geckos? snakes? lizards? rats? gerbils?

@@ -1,4 +1,4 @@
-"""How people state facts in Chinese; see `firnline.digest.slot_patterns`."""
+"""How people state facts in Chinese; see `firnline.language.statements.patterns`."""
 
 # ruff: noqa: RUF001, E501 - another script is meant, and patterns stay on one line
 
@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import slot_rules
 from firnline.language.prose import CJK
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import slot_rules
 
 _KIN: Final = (
     "(?:妈妈|爸爸|母亲|父亲|父母|爸妈|老公|丈夫|先生|老婆|妻子|太太|爱人|老伴|男朋友|女朋友|男友|女友|未婚夫|未婚妻|大儿子|小儿子|儿子|大女儿|小女儿|女儿|孩子|宝宝|哥哥|弟弟|姐姐|妹妹|奶奶|爷爷|外婆|外公|姥姥|姥爷"
@@ -23,7 +23,7 @@ _NAMED: Final = f"(?P<value>{_F}{{1,12}}?){_STOP}"
 _THING: Final = f"(?P<value>[^，。！？；,.!?\\n]{{1,16}}?)(?:(?=而不是|但)|{_STOP})"
 _NUM: Final = "[一二两三四五六七八九十\\d]{1,3}"
 _PETS: Final = "(?:狗|猫|小狗|小猫|仓鼠|兔子|乌龟|鹦鹉|金毛|柯基|泰迪|橘猫|猫咪|狗狗|鱼|鸟)"
-_ILLS: Final = "(?:轻微的?|严重的?|慢性)?(?:哮喘|糖尿病|高血压|低血压|抑郁症|焦虑症|失眠|多动症|自闭症|癫痫|偏头痛|关节炎|胃病|胃炎|心脏病|颈椎病|腰椎间盘突出|痛风|鼻炎|湿疹|贫血|甲亢|甲减|近视|色盲|阅读障碍|恐高症?|幽闭恐惧症?|乳糖不耐受?|癌症|骨质疏松|肾结石|高血脂|脂肪肝)"
+_ILLS: Final = "(?:轻微的?|严重的?|慢性)?(?:哮喘|糖尿病|高血压|低血压|抑郁症|焦虑症|失眠|多动症|自闭症|癫痫|偏头痛|关节炎|胃病|胃炎|心脏病|颈椎病|腰椎间盘突出|痛风|鼻炎|湿疹|贫血|甲亢|甲减|近视|色盲|阅读障碍|恐高症?|幽闭恐惧症?|乳糖不耐受?|癌症|骨质疏松|肾结石|白内障|青光眼|老花眼|风湿|帕金森|甲状腺结节|过敏性鼻炎|高血脂|脂肪肝)"
 _JOB: Final = (
     "(?:程序员|工程师|设计师|老师|教师|医生|护士|律师|会计师?|厨师|司机|记者|编辑|翻译|作家|画家|演员|歌手|导演|摄影师|建筑师|产品经理|项目经理|经理|销售|学生|大学生|研究生|博士生|教授|警察|军人|消防员|农民|工人|店主|老板|创业者|自由职业者?|家庭主妇|全职妈妈|公务员|银行职员|店员|快递员|服务员|理发师"
     "|药剂师|心理咨询师|健身教练|教练|导游|飞行员|空姐|法官|科学家|研究员|数据分析师|分析师|运营|人事|秘书|助理|保安|电工|木工|兽医|牙医|幼师|退休教师|退休工人|插画师|音乐家|钢琴老师)"
@@ -75,10 +75,11 @@ CHINESE: Final = (
         slots.HOME,
         "any",
         "speaker",
-        "住 搬 居",
+        "住 搬 居 人",
         f"(?:我们?|，){_ADV}{_ABOVE}(?:住在?|定居在?|居住在){_CITY}",
         f"(?:我们?|，|\\A){_ADV}(?:从(?P<old>[^，。！？\\n]{{1,8}}?))?{_ABOVE}搬家?[到去来回]了?{_CITY}",
         f"{_MINE}{_ADV}住在?{_CITY}",
+        f"(?:我|，|\\A)人(?:现在)?在(?P<value>[{CJK}]{{2,6}}){_STOP}",
         f"我们?(?:已经)?(?:不再?|没)住在?(?P<gone>[{CJK}A-Za-z]{{1,10}}?)了?{_STOP}",
         f"我们?(?:已经)?离开了?(?P<gone>[{CJK}]{{2,6}}){_STOP}",
     ),
@@ -193,9 +194,10 @@ CHINESE: Final = (
         slots.HEALTH,
         "any",
         "speaker",
-        "有 得 患 孕 撇",
+        "有 得 患 孕 撇 高 好",
         f"我{_ADV}{_ABOVE}(?:有|得了|患有|患了|得过)(?P<value>{_ILLS})",
         f"(?<=，)(?:有|患有)(?P<value>{_ILLS})",
+        f"我{_ADV}(?:有点)?(?P<value>(?:血压|血糖|血脂)高|(?:心脏|眼睛|耳朵|腰|腿|膝盖|胃|视力|听力)不好)(?=[，。！？,.!?]|\\s|\\Z)",
         f"{_WHO}{_ADV}{_ABOVE}(?:有|得了|患有|患了)(?P<value>{_ILLS})",
         "我(?:现在|已经)?(?:是)?(?P<value>怀孕|左撇子|色盲|孕妇)",
         f"{_MINE}(?:是)?(?P<value>左撇子|怀孕)",
@@ -205,7 +207,7 @@ CHINESE: Final = (
         "any",
         "speaker",
         "药 素",
-        f"(?:我|，|。){_ADV}(?:每天)?(?:都|要)?(?:吃|服用|在吃|在服用)(?P<value>[{CJK}]{{0,6}}(?:药片?|胰岛素|维生素[A-Z]?|二甲双胍|阿司匹林|布洛芬)){_STOP}",
+        f"(?:我|，|。){_ADV}(?:每天)?(?:都|要)?(?:吃|服用|在吃|在服用)(?P<value>(?:[{CJK}]{{1,6}}药片?|[{CJK}]{{0,6}}(?:胰岛素|维生素[A-Z]?|二甲双胍|阿司匹林|布洛芬))){_STOP}",
     ),
     *slot_rules(
         slots.AFRAID,
@@ -248,7 +250,7 @@ CHINESE: Final = (
         "any",
         "speaker",
         "养 只 条 狗 猫",
-        f"(?:养|有|领养)了?(?P<value>{_NUM}?[只条](?:[{CJK}]{{0,3}}色?的?)?{_PETS}(?:，?(?:叫|名叫|名字叫)[{CJK}]{{1,4}})?){_STOP}",
+        f"(?:养|有|领养)了?(?P<value>{_NUM}?[只条](?:[{CJK}]{{0,3}}色?的?)?{_PETS}(?:陪我|陪着我)?(?:，?(?:叫|名叫|名字叫)[{CJK}]{{1,4}})?){_STOP}",
         f"我们?家?的?(?P<value>{_PETS}叫[{CJK}]{{1,4}}){_STOP}",
     ),
     *slot_rules(
@@ -306,6 +308,13 @@ CHINESE: Final = (
         "期 试 礼 会 限",
         r"(?P<thing>上线日期|截止日期|考试|婚礼|会议|手术|面试|答辩|发布会|发布日期|交付日期|比赛|演出)(?:日期|时间)?(?:是|在|定在|改到|推迟到){W}",
         r"{W}(?P<thing>开工|上线|考试|交付|搬家|结婚)",
+    ),
+    *slot_rules(
+        slots.DATE,
+        "date",
+        "thing",
+        "是 在 月",
+        f"(?:我的?|我们的?|，|。|\\A)(?P<thing>(?!生日|今天|现在|我|他|她)[{CJK}]{{2,6}}?)(?:是|在|定在){{D}}",
     ),
     *slot_rules(
         slots.AMOUNT,

@@ -1,13 +1,13 @@
-"""How people state facts in German; see `firnline.digest.slot_patterns`."""
+"""How people state facts in German; see `firnline.language.statements.patterns`."""
 
-# ruff: noqa: E501 - patterns stay on one line
+# ruff: noqa: RUF001, E501 - other scripts are meant, and patterns stay on one line
 
 from __future__ import annotations
 
 from typing import Final
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import slot_rules
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import slot_rules
 
 _KIN: Final = (
     r"(?:mutter|vater|mama|papa|eltern|mann|ehemann|frau|ehefrau|partner(?:in)?|freund(?:in)?|verlobte[rn]?|sohn|tochter|kind|kinder|baby|bruder|schwester"
@@ -20,6 +20,10 @@ _WHOSE: Final = (
     rf" (?P<whose>{_KIN})(?: (?P<called>(?-i:[A-ZÄÖÜ])[a-zäöüß]{{1,15}}))?"
 )
 _WHO: Final = _WHOSE.partition("(?: (?P<called>")[0]
+_WHO_ELSE: Final = _WHO.replace("<whose>", "<whose2>")
+_ALSO: Final = rf"(?:{_WHOSE}|{_WHO_ELSE}[^.;!?\n]{{0,50}}[,.;] ?(?:er|sie|der|die))"
+"""A relative, or what stands for one in the same sentence."""
+_THEY: Final = rf"(?:{_WHOSE}|{_WHO_ELSE}[^.;!?\n]{{0,60}}\b(?:und|er|sie))"
 _KIN_CUES: Final = (
     "mutter vater mama papa eltern mann ehemann frau ehefrau partner partnerin freund freundin verlobte verlobter sohn tochter kind bruder schwester"
     " großmutter großvater oma opa tante onkel cousin cousine nichte neffe enkel enkelin schwiegermutter schwiegervater mitbewohner mitbewohnerin"
@@ -43,7 +47,7 @@ _STATES: Final = (
 _THING: Final = r"(?P<thing>(?:bestellung|ticket|auftrag|paket|lieferung|rechnung|aufgabe|issue|vorgang|antrag|buchung|reservierung|sendung|order|task)(?: (?:nr\.?|nummer))? ?#?[A-Z]{0,4}-?\d[\w-]{0,20}|(?<=die )bestellung|(?<=meine )bestellung|(?<=das )paket|(?<=mein )paket)"
 _ILLS: Final = (
     r"(?:(?:leichtes|leichte|schwere|starke|chronische|chronisches|hohen|hoher|saisonale) )?(?:asthma|diabetes(?: typ \w+)?|adhs|ads|autismus|epilepsie|migräne|arthrose|arthritis|rheuma|bluthochdruck|hohen blutdruck|depressionen|angststörung|schlafstörungen"
-    r"|zöliakie|neurodermitis|schuppenflechte|tinnitus|legasthenie|dyskalkulie|skoliose|bandscheibenvorfall|heuschnupfen|rückenprobleme|rückenschmerzen|höhenangst|flugangst|laktoseintoleranz|glutenunverträglichkeit|krebs|gicht|knieprobleme|herzprobleme|endometriose|schilddrüsenunterfunktion|osteoporose|reizdarm|morbus \w+|parkinson|multiple sklerose|ms)(?: in (?:den|der|dem) \w+| im \w+)?"
+    r"|zöliakie|neurodermitis|schuppenflechte|tinnitus|legasthenie|dyskalkulie|skoliose|bandscheibenvorfall|heuschnupfen|rückenprobleme|rückenschmerzen|höhenangst|flugangst|laktoseintoleranz|glutenunverträglichkeit|krebs|gicht|knieprobleme|herzprobleme|endometriose|schilddrüsenunterfunktion|osteoporose|reizdarm|morbus \w+|demenz|alzheimer|schlaganfall|parkinson|multiple sklerose|ms)(?: in (?:den|der|dem) \w+| im \w+)?"
 )
 _TOOLS_BEFORE: Final = r"(?:benutzen?|nutzen?|verwenden?|setzen auf|arbeiten? mit)"
 
@@ -52,7 +56,8 @@ GERMAN: Final = (
         slots.NAME,
         "any",
         "speaker",
-        _KIN_CUES,
+        _KIN_CUES + " unser unsere mein meine",
+        r"\b(?:mein|meine|unser|unsere) (?P<whose>[a-zäöü]*(?-i:[A-ZÄÖÜ])?[a-zäöüß]+(?:in|er|ist|eur|mann|frau)),? (?P<value>(?-i:[A-ZÄÖÜ])[a-zäöüß]{1,15})(?=\s(?:ist|hat|und|wohnt|arbeitet|hilft|kann|macht|will|kommt|mag|sagt|spielt|\w+t)\b)",
         rf"{_WHO} (?:heißt|heisst|namens|nennt sich|ist) (?:(?:frau|herr|dr\.) )*{_NAME}(?=[,.;!)]|\s*\Z|\s(?:und|ist|hat|aber|kommt|wohnt|die|der)\b)",
         rf"{_WHO},? (?P<value>(?-i:[A-ZÄÖÜ])[a-zäöüß]{{1,15}})(?=[,.;!)]|\s*\Z|\s(?:ist|hat|und|wohnt|arbeitet|lebt|hilft|kann|macht|will|kommt|mag|bleibt|sagt|spielt|studiert|programmiert|braucht|zieht|isst|\w+t)\b)",
         rf"\b(?:ich habe|wir haben|habe|haben) (?:einen?|eine) (?P<whose>{_KIN})(?: namens|,? (?:der|die) heißt)? {_NAME}",
@@ -80,7 +85,7 @@ GERMAN: Final = (
         r"\bich bin(?: \w+)?,? (?P<value>\d{1,2})(?: jahre(?: alt)?)?(?=[.,;!)]|\s*\Z|\s(?:und|aber)\b)",
         r"\b(?P<value>\d{1,2}) jahre alt(?! (?:ist|war))\b(?<!ist \d\d jahre alt)",
         r"\bich bin [^.,;!?\n]{2,30}, (?P<value>[1-9]\d),",
-        rf"{_WHOSE} ist (?P<value>\d{{1,2}}|eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf)(?: jahre(?: alt)?)?(?=[.,;!)]|\s*\Z|\s(?:und|aber)\b)",
+        rf"{_ALSO} ist (?P<value>\d{{1,2}}|eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf)(?: jahre(?: alt)?)?(?=[.,;!)]|\s*\Z|\s(?:und|aber)\b)",
     ),
     *slot_rules(
         slots.HOME,
@@ -128,7 +133,7 @@ GERMAN: Final = (
         "any",
         "speaker",
         "bin arbeite beruf ist " + _KIN_CUES,
-        rf"\b(?:ich bin|und bin|bin ich|,? bin)(?: (?:von beruf|seit \w+(?: \w+)?|selbstständige[rn]?|freiberufliche[rn]?|gelernte[rn]?|freie[rn]?|die einzige|der einzige))*,? (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim|auf|der|die)\b)",
+        rf"\b(?:ich bin|und bin|bin ich|,? bin)(?: (?:von beruf|eigentlich|hauptberuflich|übrigens|selber|ja|auch|seit \w+(?: \w+)?|selbstständige[rn]?|freiberufliche[rn]?|gelernte[rn]?|freie[rn]?|die einzige|der einzige))*,? (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim|auf|der|die)\b)",
         rf"\barbeite(?: ich)?{_ADV} als (?P<value>(?:[\wäöüß-]{{2,25}} ){{0,2}}?[\wäöüß-]{{3,25}})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim)\b)",
         rf"{_WHOSE} (?:ist|arbeitet als)(?: (?:auch|ja|jetzt|von beruf))? (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim)\b)",
         rf"{_WHO}[^.;!?\n]{{0,40}}, (?:er|sie|der|die) (?:ist|arbeitet als) (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei)\b)",
@@ -188,8 +193,10 @@ GERMAN: Final = (
         slots.AVOIDS,
         "list",
         "speaker",
-        "esse trinke vertrage rauche mag",
+        "esse trinke vertrage rauche mag isst trinkt verträgt",
         rf"\b(?:esse|trinke|vertrage)(?: ich)?(?: (?:selbst|gar|leider|auch))* kein(?:e[nr]?)? (?!Fleisch){_NOUNS}",
+        rf"{_WHOSE} (?:isst|trinkt|verträgt)(?: (?:gar|leider|auch))* kein(?:e[nr]?)? {_NOUNS}",
+        r"\besse alles außer (?P<value>[\wäöüß-]{3,25})",
     ),
     *slot_rules(
         slots.ALLERGY,
@@ -220,7 +227,7 @@ GERMAN: Final = (
         "habe haben hat leide asthma diabetes adhs zöliakie migräne arthrose legasthenie bin schwanger diabetiker diabetikerin linkshänder linkshänderin "
         + _KIN_CUES,
         rf"\b(?:ich )?(?:habe|leide (?:an|unter)|hab)(?: (?:leider|auch|ich|selbst|seit \w+))* (?:einen? )?(?P<value>{_ILLS})\b",
-        rf"{_WHOSE} (?:hat|leidet (?:an|unter)) (?:einen? )?(?P<value>{_ILLS})\b",
+        rf"{_THEY} (?:hat|leidet (?:an|unter)) (?:einen? )?(?P<value>{_ILLS})\b",
         r"\bich bin (?:im \w+ monat )?(?P<value>schwanger|diabetiker(?:in)?|asthmatiker(?:in)?|schwerhörig|gehörlos|blind|farbenblind|laktoseintolerant|linkshänder(?:in)?|legastheniker(?:in)?|rollstuhlfahrer(?:in)?)\b",
         rf"{_WHOSE} ist (?P<value>schwanger|diabetiker(?:in)?|asthmatiker(?:in)?|schwerhörig|gehörlos|blind|linkshänder(?:in)?)\b",
     ),
@@ -257,7 +264,7 @@ GERMAN: Final = (
         "list",
         "speaker",
         "spiele",
-        rf"\bspiele(?: ich)?(?: (?:gern|gerne|seit \w+(?: \w+)?|auch|selbst|in der freizeit))* (?!mit|eine|auf|keine){_NOUNS}",
+        r"\bspiele(?: ich)?(?: (?:gern|gerne|seit \w+(?: \w+)?|auch|selbst|in der freizeit))* (?!mit|eine|auf|keine)(?P<value>[\wäöüß-]{3,25}(?: und [\wäöüß-]{3,25})?)(?=[.,;!?)]|\s*\Z|\s(?:in|im|seit|und|aber|mit|jeden)\b)",
     ),
     *slot_rules(
         slots.LIKES,
@@ -286,15 +293,16 @@ GERMAN: Final = (
         slots.OWNS,
         "any",
         "speaker",
-        "besitze habe gekauft fotografiere",
-        r"\b(?:besitze|habe|haben|fotografiere mit)(?: mir| uns)? (?:einen?|eine|einer|einem) (?P<value>(?:\w+ )?(?:auto|wohnung|haus|garten|schrebergarten|boot|wohnmobil|klavier|gitarre|kamera|fahrrad|e-bike|motorrad)|(?-i:[A-Z])[\w-]{1,15} (?-i:[A-Z0-9])[\w-]{1,15})(?: gekauft)?(?=[.,;!?)]|\s*\Z|\s(?:in|und|aber|mit)\b)",
+        "besitze hab habe gekauft fotografiere",
+        r"\b(?:besitze|hab|habe|haben|fotografiere mit)(?: mir| uns)?(?: (?:gerade|neulich|kürzlich|letzte woche|gestern))? (?:einen?|eine|einer|einem) (?P<value>(?:\w+ )?(?:auto|wohnung|haus|garten|schrebergarten|boot|wohnmobil|klavier|gitarre|kamera|fahrrad|e-bike|motorrad)|(?-i:[A-Z])[\w-]{1,15}(?: (?-i:[A-Z0-9])[\w-]{1,15}){1,3})(?: gekauft)?(?=[.,;!?)]|\s*\Z|\s(?:in|und|aber|mit)\b)",
     ),
     *slot_rules(
         slots.PLAN,
         "any",
         "speaker",
-        "fliege fliegen fahre fahren reise reisen heirate heiraten ziehe gebucht",
+        "fliege fliegen fahre fahren reise reisen heirate heiraten ziehe gebucht habe haben",
         r"\b(?P<value>(?:fliegen?|fahren?|reisen?)(?: (?:ich|wir))?(?: (?:am|im|ab|nächste[nrs]?|diesen) [^,;!?\n]{2,25}?)? nach (?-i:[A-ZÄÖÜ])[\wäöüß-]{2,20})(?=[.,;!?)]|\s*\Z|\s(?:und|mit|zu|für|um|in)\b)",
+        r"\bhaben?(?: (?:ich|wir))? (?P<value>am {DAY} (?:ein(?:en?)? )?(?-i:[A-ZÄÖÜ])[\wäöüß-]{3,25}(?: (?:mit|bei|in|beim) [^.,;!?\n]{2,25})?)(?=[.,;!?]|\s*\Z)",
         r"\b(?P<value>heiraten?(?: (?:ich|wir))? (?:am|im|nächste[sn]) [^,;!?\n]{2,25})(?=[.,;!?)]|\s*\Z)",
         r"\bhaben?(?: (?:ich|wir|schon|bereits))? (?P<value>(?:einen?|eine|das|ein) (?-i:[A-ZÄÖÜ])[\wäöüß-]{2,20}(?: [^.,;!?\n]{1,40}?)? gebucht)\b",
     ),
@@ -348,8 +356,9 @@ GERMAN: Final = (
         slots.DATE,
         "date",
         "thing",
-        "deadline termin prüfung klausur hochzeit abgabe release start handwerker umzug kommt schreibe",
+        "deadline termin prüfung klausur hochzeit abgabe release start handwerker umzug kommt schreibe auftritt findet steigt startet beginnt ist",
         r"\b(?:der|die|das|unser|unsere|mein|meine) (?P<thing>deadline|termin|prüfung|klausur|hochzeit|abgabe|release|start|umzug|launch|party|operation|feier|vorstellung|besprechung|meeting)(?: \w+)?(?:\s(?:ist|findet|wurde|beginnt|jetzt|auf|verschoben|der|den|am)){1,5} {W}",
+        r"\b(?:der|die|das|unser|unsere|mein|meine) (?:erste |nächste |letzte |große )?(?P<thing>(?-i:[A-ZÄÖÜ])[\wäöüß-]{3,25}) (?:ist|findet|startet|beginnt|steigt)(?: (?:am|jetzt am|auf den))? (?P<value>{DAY})",
         r"\bschreibe(?: ich)? (?:am )?{W} (?:eine |die )?(?P<thing>klausur|prüfung)",
         r"\b(?:der|die) (?P<thing>handwerker|maler|umzugsfirma)\b[^.;!?\n]{0,40}? kommt am {W}",
     ),

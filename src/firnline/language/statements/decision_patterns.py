@@ -63,7 +63,7 @@ HINTS: Final = (
     "decid", "decis", "agreed", "settled", "chose", "opted", "concluded", "picked", "let's", "let’s", "let us", "'ll ", "’ll ",
     "will ", "going ", "won't", "won’t", " it is", "entschieden", "beschlossen", "geeinigt", "festgelegt", "wir ", "lass", "acord",
     "qued", "optamos", "vamos a", "voy a", "décid", "choisi", "conven", "allons", "on va", "je vais", "gard", "optons", "реш",
-    "выбра", "остановились", "договорились", "будем", "давай", "决定", "说好", "商定", "达成一致", "选定", "就用", "选择", "选了", "就选", "nehmen", "nehme", "bleiben", "elegi", "eleg", "garde", "part sur", "берём", "берем",
+    "выбра", "остановились", "договорились", "будем", "давай", "决定", "说好", "商定", "达成一致", "选定", "就用", "选择", "选了", "就选", "就给", "就买", "就订", "就这么", "descart", "apostamos", "nehmen", "nehme", "bleiben", "elegi", "eleg", "garde", "part sur", "берём", "берем",
 )  # fmt: skip
 """Of these, every decision has one, ignoring case."""
 SETTLED: Final = regex("|".join(f"(?:{pattern})" for pattern in _SETTLED), re.IGNORECASE)
