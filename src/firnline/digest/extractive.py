@@ -20,7 +20,7 @@ import re
 from bisect import bisect, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 from firnline.context import marks
@@ -62,8 +62,8 @@ _ANSWER: Final = 1.4
 _NOTED_HALVES: Final = 4
 _WISH: Final = 1.3
 _LITTLE: Final = 0.6
-_QUESTION_SHARE: Final = 6
-_QUESTION_WORDS: Final = 12
+_OTHERS_SHARE: Final = 6
+_OTHERS_WORDS: Final = 12
 _NEAR: Final = 6
 _ENOUGH: Final = 3
 _SHORTEST: Final = 4
@@ -268,75 +268,94 @@ def _choose(pool: list[_Sentence], least: int, most: int, goal: int) -> dict[int
 
     A sentence is chosen with those that come with it.
     """
-    places = {sentence.place: i for i, sentence in enumerate(pool)}
-    words = max(most // _QUESTION_SHARE, _QUESTION_WORDS)
-    taken: list[int] = []
-    chosen: dict[int, str] = {}
-    halves = 0
+    choice = _Choice(pool, most)
     left: list[int] = []
     for i in _rank_sentences(pool):
-        if halves >= 2 * goal:
-            return chosen
-        texts = _with_others(pool, places, chosen, i, words)
-        if not texts:
-            continue
-        cost = _cost(pool, taken, texts) - half_words(chosen.get(i, ""))
-        if not pool[i].weight or halves + cost > 2 * most:
+        if choice.halves >= 2 * goal:
+            return choice.texts
+        if not (pool[i].weight and choice.take(i)):
             left.append(i)
-            continue
-        for place in texts.keys() - chosen.keys():
-            insort(taken, place)
-        chosen.update(texts)
-        halves += cost
-    short = halves < 2 * max(least, 1)
-    return chosen | _cut_one(pool, places, chosen, left if short else (), most, words)
+    choice.fill(left, least)
+    return choice.texts
 
 
-def _cut_one(
-    pool: Sequence[_Sentence],
-    places: Mapping[int, int],
-    chosen: Mapping[int, str],
-    left: Sequence[int],
-    most: int,
-    words: int,
-) -> dict[int, str]:
-    """The best of the sentences that are all too long, cut to what is left of `most` words."""
-    for i in left:
-        texts = _with_others(pool, places, chosen, i, words)
-        others = {**chosen, **texts, i: ""}
-        room = most - (_cost(pool, (), others) + 1) // 2
-        if room >= (_SHORTEST if chosen else 1):
-            return {**texts, i: cut_words(pool[i].text, room)}
-    if left and not chosen:  # not even one sentence fits with those that it needs
-        first = min((left[0], *(places.get(place, left[0]) for place in pool[left[0]].with_)))
-        return {first: cut_words(pool[first].text, most)}
-    return {}
+class _Choice:
+    """The sentences chosen so far, in at most `most` words."""
 
+    def __init__(self, pool: Sequence[_Sentence], most: int) -> None:
+        self.texts: dict[int, str] = {}
+        self.halves = 0
+        self._pool, self._most = pool, most
+        self._places = {sentence.place: i for i, sentence in enumerate(pool)}
+        self._taken: list[int] = []
+        self._others_words = max(most // _OTHERS_SHARE, _OTHERS_WORDS)
 
-def _with_others(
-    pool: Sequence[_Sentence],
-    places: Mapping[int, int],
-    chosen: Mapping[int, str],
-    i: int,
-    words_max: int,
-) -> dict[int, str]:
-    """What of a sentence and of those with it is not chosen whole; the others may be cut."""
-    texts = {} if chosen.get(i) == pool[i].text else {i: pool[i].text}
-    for place in pool[i].with_ if texts else ():
-        other = places.get(place)
-        if other is not None and other not in chosen:
-            texts[other] = cut_words(pool[other].text, words_max)
-    return texts
+    def others(self, i: int) -> list[int]:
+        """The sentences that come with one and are not chosen yet."""
+        found = (self._places.get(place, -1) for place in self._pool[i].with_)
+        return [other for other in found if other >= 0 and other not in self.texts]
 
+    def take(self, i: int) -> bool:
+        """Choose a sentence with those that come with it; False if they do not fit."""
+        texts = self._with_others(i)
+        texts[i] = self._pool[i].text
+        return self._add(texts)
 
-def _cost(pool: Sequence[_Sentence], taken: Sequence[int], texts: Mapping[int, str]) -> int:
-    """The half words that these sentences add, with their labels."""
-    total = 0
-    places = list(taken)
-    for i, text in texts.items():
-        total += half_words(text) + _label_cost(pool, places, i)
-        insort(places, i)
-    return total
+    def fill(self, left: Sequence[int], least: int) -> None:
+        """Choose from sentences that are too long or say little, until there are `least` words.
+
+        Of the best one there is at least the beginning.
+        """
+        for shortest in (_SHORTEST, 1):
+            for i in left:
+                if self.halves >= min(2 * max(least, 1), 2 * self._most - 1):
+                    return
+                self._cut(i, shortest)
+        chains = (sorted((*self.others(i), i)) for i in left)
+        for i in chain.from_iterable(chains):
+            if self.halves < 2 * max(least, 1):
+                self._cut_alone(i)
+
+    def _cut(self, i: int, shortest: int) -> None:
+        """Choose as much of a sentence as fits, if that is at least `shortest` words."""
+        texts = self._with_others(i)
+        room = self._room({**texts, i: ""})
+        if room >= min(shortest, (self._pool[i].halves + 1) // 2):
+            self._add({**texts, i: cut_words(self._pool[i].text, room)})
+
+    def _cut_alone(self, i: int) -> None:
+        """Choose as much of a sentence as fits, without those that come with it."""
+        room = self._room({i: ""})
+        if i not in self.texts and room > 0:
+            self._add({i: cut_words(self._pool[i].text, room)})
+
+    def _with_others(self, i: int) -> dict[int, str]:
+        """What comes with a sentence; long ones are cut."""
+        return {j: cut_words(self._pool[j].text, self._others_words) for j in self.others(i)}
+
+    def _room(self, texts: Mapping[int, str]) -> int:
+        """The words that are left with these texts."""
+        return (2 * self._most - self.halves - self._cost(texts)) // 2
+
+    def _add(self, texts: Mapping[int, str]) -> bool:
+        cost = self._cost(texts)
+        if self.halves + cost > 2 * self._most:
+            return False
+        for i in texts.keys() - self.texts.keys():
+            insort(self._taken, i)
+        self.texts.update(texts)
+        self.halves += cost
+        return True
+
+    def _cost(self, texts: Mapping[int, str]) -> int:
+        """The half words that these texts add, with their labels."""
+        total = 0
+        taken = list(self._taken)
+        for i, text in texts.items():
+            total += half_words(text) - half_words(self.texts.get(i, ""))
+            total += _label_cost(self._pool, taken, i)
+            insort(taken, i)
+        return total
 
 
 def _rank_sentences(pool: list[_Sentence]) -> Iterator[int]:
