@@ -306,8 +306,9 @@ class _Choice:
 
         Of the best one there is at least the beginning.
         """
-        for shortest in (_SHORTEST, 1):
-            for i in left:
+        spoken = [i for i in left if self._pool[i].weight]
+        for shortest, found in ((_SHORTEST, spoken), (_SHORTEST, left), (1, left)):
+            for i in found:
                 if self.halves >= min(2 * max(least, 1), 2 * self._most - 1):
                     return
                 self._cut(i, shortest)

@@ -10,6 +10,7 @@ only supposed is marked, also in the answer to "what if".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from firnline.context.render import SUPPOSED
@@ -86,15 +87,18 @@ def _message(
     replied = first - 1 if before and before[-1].speaker not in (speaker, _TOOL) else -1
     if replied >= 0 and before[replied].earlier != earlier:
         replied = -1
-    scene = question >= 0 and _is_scene(before[question].text)
+    # The assistant answers with all it says; a user answers, and goes on.
+    answers = len(pieces)
+    if speaker != _ASSISTANT:
+        short = takewhile(_is_elliptic, pieces[:_ANSWER_SENTENCES])
+        answers = sum(1 for _ in short)
+    scene = answers if question >= 0 and _is_scene(before[question].text) else 0
     found = []
-    for number, piece in enumerate(_marked(pieces, scene=scene)):
+    for number, piece in enumerate(_marked(pieces, scene)):
         needs = -1
-        # The assistant answers with all it says; a user answers, and goes on.
-        answers = speaker == _ASSISTANT or (number < _ANSWER_SENTENCES and _is_elliptic(piece))
         if number and _depends(piece):
             needs = first + number - 1
-        elif question >= 0 and answers:
+        elif question >= 0 and number < answers:
             needs = question
         elif not number and _depends(piece):
             needs = replied
@@ -153,13 +157,14 @@ def asks_for(sentence: str) -> bool:
 # -- suppositions -----------------------------------------------------------------------------
 
 
-def _marked(pieces: Sequence[str], *, scene: bool) -> Iterator[str]:
+def _marked(pieces: Sequence[str], scene: int) -> Iterator[str]:
     """The sentences of a message; what is only supposed is marked.
 
-    `scene`: the message answers a question about a supposition.
+    The first `scene` of them answer a question about a supposition.
     """
-    supposed = scene
-    for piece in pieces:
+    supposed = False
+    for number, piece in enumerate(pieces):
+        supposed = number < scene if number in (0, scene) else supposed
         ends = rules.cues(piece).decision or statement.ends_scene(piece)
         supposed = statement.starts_scene(piece) or (supposed and not ends)
         unsure = statement.is_unreal(piece) and not statement.is_joke(piece) and not asks_for(piece)
