@@ -15,9 +15,12 @@ from typing import Final, NamedTuple
 
 from firnline.context.render import SUPPOSED
 from firnline.digest import rules
+from firnline.language import prose
 from firnline.language.prose import half_words
 from firnline.language.statements import speaker as statement
 from firnline.language.stop_words import CONTENT_MAX, has_reference, split_words
+from firnline.log import limits
+from firnline.log.message import Message
 
 SPEAKERS: Final = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
 """Labels of speakers in a summary, unless a user has a name; other roles are system text."""
@@ -152,6 +155,22 @@ def _depends(sentence: str) -> bool:
 def asks_for(sentence: str) -> bool:
     """Whether a sentence requests something."""
     return statement.is_request(sentence) or statement.is_order(sentence)
+
+
+def is_bare_answer(message: Message) -> bool:
+    """Whether a message is so short an answer that it says little without its question."""
+    if message.role not in ("user", "assistant") or len(message.text) > limits.ANSWER_CHARS_MAX:
+        return False
+    pieces = prose.sentences(message.text)
+    short = all(_is_elliptic(piece) or _depends(piece) for piece in pieces)
+    return short and not all(map(statement.is_comment, pieces))
+
+
+def asks(message: Message) -> bool:
+    """Whether a message is a question or request that is short enough to be quoted with others."""
+    if len(message.text) > limits.QUESTION_CHARS_MAX:
+        return False
+    return _question(prose.sentences(message.text), whole=message.role == "user") >= 0
 
 
 # -- suppositions -----------------------------------------------------------------------------
