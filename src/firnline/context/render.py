@@ -143,13 +143,13 @@ def without_texts(message: Message, texts: Iterable[str]) -> Message | None:
 
 
 def residue_line(item: Mapping[str, Any]) -> str:
-    """A quote of what a digest left out: with its speaker, what it answers, and its answer."""
+    """A quote of what a digest left out: with its speaker, and what it answers."""
     quote = fence.one_line(str(item.get("quote", "")))
     label = item.get("speaker")
     said = f"{SUPPOSED} {quote}" if item.get("supposed") is True else quote
     said = f"{fence.speaker_name(str(label))}: {said}" if label else said
-    parts = (item.get("answers"), said, item.get("reply"))
-    return "- " + " ".join(fence.one_line(part) for part in parts if isinstance(part, str) and part)
+    answers = item.get("answers")
+    return f"- {fence.one_line(answers)} {said}" if isinstance(answers, str) else f"- {said}"
 
 
 def render_recalled(

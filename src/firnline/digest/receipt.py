@@ -31,9 +31,10 @@ _CARRIED_KINDS: Final = ("decisions", "preferences", "questions", "urls", "dates
 _SAME_SHARE: Final = 0.7
 _BEFORE_MAX: Final = 2
 _BEFORE_WORDS: Final = 16
-_AROUND_CHARS: Final = 300
-"""What a quote answers: at most so many sentences, words of each, and characters."""
-_AROUND: Final = ("answers", "reply")
+_BEFORE_CHARS: Final = 200
+"""What a quote answers: at most so many sentences, and of each so many words and characters."""
+_AROUND_CHARS: Final = 500  # more than all of them
+_SHOWN: Final = ("speaker", "answers", "supposed")
 _NO_SEQ: Final = -1
 _FAR: Final = regex(f"[{prose.CJK}]")
 _PAIR: Final = regex(f"(?=([{prose.CJK}]{{2}}))")
@@ -42,8 +43,8 @@ _PAIR: Final = regex(f"(?=([{prose.CJK}]{{2}}))")
 class _Thing(NamedTuple):
     """A fact in the span: its kind, its value, its entry and its quote.
 
-    `answers` is what was said before, if the quote says little without it, and `reply` the answer
-    to a quote that asks.
+    `answers` is what was said before, if the quote says little without it. `asked`: it is in a
+    question that is answered, and so no statement.
     """
 
     kind: str
@@ -53,7 +54,7 @@ class _Thing(NamedTuple):
     claim: claims.TextClaim | None = None
     speaker: str = ""
     answers: str = ""
-    reply: str = ""
+    asked: bool = False
     supposed: bool = False
 
 
@@ -75,11 +76,11 @@ def receipt(
 
     ``covers`` is the span; ``kinds`` has for each kind the number of facts, how many are kept, and
     which are lost; ``residue`` has quotes of important lost facts with their sequence numbers and
-    speakers, what they answer or are answered, and whether they are supposed, the most valuable
-    first. ``skipped``, if there is any, has what is not digested and why. `carried` is the residue
-    of the previous digest: what is still not in the text is carried on. `earlier` are the texts of
-    digests that this one continues: their facts that are missing here are lost, too. In code only
-    URLs count. All lists are bounded; the counts are exact.
+    speakers, what they answer, and whether they are supposed, the most valuable first. ``skipped``,
+    if there is any, has what is not digested and why. `carried` is the residue of the previous
+    digest: what is still not in the text is carried on. `earlier` are the texts of digests that
+    this one continues: their facts that are missing here are lost, too. In code only URLs count.
+    All lists are bounded; the counts are exact.
     """
     kept_items = [item for item in items if item.superseded_by is None]
     memory_text = "\n\n".join([text, *(_item_text(item) for item in kept_items)])
@@ -177,6 +178,7 @@ class _Surroundings:
             (extractive.speaker(entry.message), _sentences(entry), entry.seq == _NO_SEQ)
             for entry in entries
         ]
+        self.sentences = {id(entry): text[1] for entry, text in zip(entries, texts, strict=True)}
         self._said = replies.linked(texts)
         self._first: dict[int, int] = {}
         number = 0
@@ -193,13 +195,14 @@ class _Surroundings:
         return {
             "speaker": said.speaker,
             "answers": " ".join(map(self._line, before)),
-            "reply": self._line(said.answer) if said.answer >= 0 else "",
+            "asked": said.answer >= 0,
             "supposed": said.text.startswith(SUPPOSED),
         }
 
     def _line(self, number: int) -> str:
         said = self._said[number]
-        return f"{said.speaker}: {prose.cut_words(said.text, _BEFORE_WORDS)}"
+        text = prose.beginning(prose.cut_words(said.text, _BEFORE_WORDS), _BEFORE_CHARS)
+        return f"{said.speaker}: {text}"
 
 
 def _sentences(entry: Entry) -> list[str]:
@@ -215,7 +218,7 @@ def _entry_things(entry: Entry, around: _Surroundings, *, open_question: bool) -
     text = marks.said(entry.message)
     if not text.strip():
         return
-    for number, sentence in enumerate(_sentences(entry)):
+    for number, sentence in enumerate(around.sentences[id(entry)]):
         fields: dict[str, Any] = {}
         found = [*_claimed_things(sentence, entry.seq, urls_only=role == "tool")]
         if role != "tool":
@@ -288,7 +291,7 @@ def _residue(
     lost: Sequence[_Thing], carried: Iterable[Mapping[str, Json]], memory: _Memory
 ) -> list[Json]:
     """Quotes of lost facts, the most valuable first, so that the last ones can be dropped."""
-    waiting = [t for t in lost if t.kind in _CARRIED_KINDS and t.seq != _NO_SEQ]
+    waiting = [t for t in lost if t.kind in _CARRIED_KINDS and t.seq != _NO_SEQ and not t.asked]
     # A row of a table or a line of code means little by itself.
     waiting = [t for t in waiting if t.kind == "urls" or not prose.is_code(t.quote)]
     fresh = len(waiting)
@@ -302,10 +305,8 @@ def _residue(
     taken: dict[tuple[int, str], _Thing] = {}
     room = limits.RESIDUE_CHARS_MAX
     for thing in (waiting[i] for i in order):
-        key, chars = (
-            (thing.seq, thing.quote),
-            sum(map(len, (thing.quote, thing.answers, thing.reply))),
-        )
+        key = (thing.seq, thing.quote)
+        chars = len(thing.quote) + len(thing.answers)
         if key in taken or len(taken) >= limits.RESIDUE_MAX or chars > room:
             continue
         taken[key] = thing
@@ -315,7 +316,7 @@ def _residue(
 
 def _row(thing: _Thing) -> Json:
     row: dict[str, Json] = {"seq": thing.seq, "kind": thing.kind, "quote": thing.quote}
-    more = {name: getattr(thing, name) for name in ("speaker", *_AROUND, "supposed")}
+    more = {name: getattr(thing, name) for name in _SHOWN}
     return {**row, **{name: value for name, value in more.items() if value}}
 
 
@@ -325,9 +326,15 @@ def _carried_things(carried: Iterable[Mapping[str, Json]]) -> Iterator[_Thing]:
         seq, kind, quote = row.get("seq"), row.get("kind"), row.get("quote")
         if type(seq) is int and kind in _CARRIED_KINDS and isinstance(quote, str) and quote:
             quote = quote[: limits.RESIDUE_QUOTE_CHARS_MAX]
-            thing = _Thing(str(kind), quote, seq, quote, supposed=row.get("supposed") is True)
-            texts: dict[str, Any] = {name: _text(row.get(name)) for name in ("speaker", *_AROUND)}
-            yield thing._replace(**texts)
+            yield _Thing(
+                str(kind),
+                quote,
+                seq,
+                quote,
+                speaker=_text(row.get("speaker")),
+                answers=_text(row.get("answers")),
+                supposed=row.get("supposed") is True,
+            )
 
 
 def _text(value: Json) -> str:

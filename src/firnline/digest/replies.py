@@ -162,7 +162,8 @@ def is_bare_answer(message: Message) -> bool:
     if message.role not in ("user", "assistant") or len(message.text) > limits.ANSWER_CHARS_MAX:
         return False
     pieces = prose.sentences(message.text)
-    short = all(_is_elliptic(piece) or _depends(piece) for piece in pieces)
+    short = half_words(message.text) <= _DEPENDENT_HALVES
+    short = short or all(_is_elliptic(piece) or _depends(piece) for piece in pieces)
     return short and not all(map(statement.is_comment, pieces))
 
 
