@@ -138,7 +138,7 @@ _BACK: Final = regex(
 )
 """Ends a supposition."""
 _POINTS_BACK: Final = regex(
-    r"(?:it|that|this|these|those|they|he|she|so|then|both|neither|das|dies|diese[rsmn]?|er|sie|es|eso|esto|él|ella|ça|cela"
+    r"(?:it|that|this|these|those|they|he|she|so|then|both|neither|das(?!\s(?-i:[A-ZÄÖÜ]))|dies|diese[rsmn]?|er|sie|es|eso|esto|él|ella|ça|cela"
     r"|elle|il|это|он|она|они)\b|[这那他她它]",
     re.IGNORECASE,
 )
