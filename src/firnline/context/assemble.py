@@ -28,7 +28,13 @@ from firnline.context.context import (
     Section,
     ranges,
 )
-from firnline.context.layout import FREE_SHARE, Layout, OpenLayouts, closed_layout
+from firnline.context.layout import (
+    FREE_SHARE,
+    Layout,
+    OpenLayouts,
+    closed_layout,
+    unanswered_tokens,
+)
 from firnline.context.material import Material
 from firnline.context.plan import Plan, Unit, View, is_question, units
 from firnline.context.quote import Group, HitGroups
@@ -113,10 +119,7 @@ class _Assembly:
         important = self._taken(layout.important)
         digests = self._taken(self.summaries.section(layout.digests, self.units, layout.first))
         self.stated = "\n".join(m.text for m in (*important.messages, *digests.messages))
-        recent = self._recent(question, layout.first, self.room - layout.kept)
-        gaps = self._gaps(recent)
-        if self.asks or not any(gaps):
-            self.room, self.notes = self.room + self.notes, 0  # no note is needed
+        recent = self._newest(question, layout)
         recent, opened, recalled = self._quoted(layout, recent)
         digests, recent = self._with_notes(digests, recent, opened, recalled)
         sections = [
@@ -269,13 +272,16 @@ class _Assembly:
         free = self.room + asked
         if not self.opens:
             late = self.material.recall_tokens or 0
+            worthy = self.hits.best_before(self.plan.recent_from)
+            unanswered = unanswered_tokens(self.material.question, self.units)
+            most = max(min(late, self.room - unanswered), 0)
             return closed_layout(
                 self.plan,
                 self.summaries,
                 room=self.room,
                 free=free,
                 late=late,
-                wanted=quote.needed(self.hits.best, self.sizes, late),
+                wanted=quote.needed(worthy, self.sizes, most),
             )
         layouts = OpenLayouts(
             view=self.view,
@@ -366,6 +372,18 @@ class _Assembly:
         return self.sizes.piece(Message.user(GAP_NOTE.format(first, last)))
 
     # -- the newest entries -------------------------------------------------------------------
+
+    def _newest(self, question: tuple[Piece, ...], layout: Layout) -> Section:
+        """The newest messages; if they need no notes on gaps, the room for these is used."""
+        before = self.room, len(self.left_out), len(self.degraded)
+        recent = self._recent(question, layout.first, self.room + self.notes - layout.kept)
+        if any(self._gaps(recent)):
+            self.room = before[0]
+            del self.left_out[before[1] :], self.degraded[before[2] :]
+            recent = self._recent(question, layout.first, self.room - layout.kept)
+        if self.asks or not any(self._gaps(recent)):
+            self.room, self.notes = self.room + self.notes, 0
+        return recent
 
     def _recent(self, question: tuple[Piece, ...], start: int, room: int) -> Section:
         """The newest units from `start` on that fit, and always the question."""

@@ -84,6 +84,10 @@ class HitGroups:
         """What has earned its place in any context."""
         return [group for hit, group in self.groups if hit.seq in self.earned]
 
+    def best_before(self, first: int) -> list[Group]:
+        """What of that is before the entry `first`."""
+        return [group for group in self.best if group[0].seq < first]
+
     def likely(self, first: int) -> list[Group]:
         """What is worth a quote of the entries before `first`."""
         return [

@@ -391,7 +391,10 @@ class ContextBuilder:
         if plan.open_max is not None or fits:
             return plan, request.budget.recall_room
         kept = _kept_for_recall(plan, view, request)
-        return (self._plan(strategy, view, less(request.budget, kept)) if kept else plan), kept
+        if not kept:
+            return plan, kept
+        smaller = self._plan(strategy, view, less(request.budget, kept))
+        return replace(smaller, limit_tokens=plan.limit_tokens), kept  # quotes are within it
 
     def _important_data(
         self, key: Key, digests: Sequence[Digest], model: str | None
