@@ -493,8 +493,8 @@ class _Assembly:
         """As many of the groups as fit, as quotes; they are present then."""
         waiting: list[Group] = []
         seen = set(present)
-        for group in groups:
-            if seen.isdisjoint(entry.seq for entry in group):
+        for whole in groups:
+            if group := quote.not_in(seen, whole):
                 waiting.append(group)
                 seen.update(entry.seq for entry in group)
         entries = quote.fitting(waiting, room, self.sizes, self.hits.outdated)
@@ -539,7 +539,7 @@ class _Assembly:
         self, likely: Sequence[Group], layout: Layout, present: set[int]
     ) -> tuple[Piece, ...]:
         """Quotes of what is likely, and of whatever there is room for."""
-        likely = [group for group in likely if present.isdisjoint(e.seq for e in group)]
+        likely = [one for group in likely if (one := quote.not_in(present, group))]
         used = quote.needed(likely, self.sizes, self.room)
         if self._is_full(used):
             return self._pieces(self._not_stated(likely), self.room, present)
