@@ -33,7 +33,7 @@ FOLDS = 7
 STEPS = 400
 PENALTY = 0.0005
 """Of the squares of weights: there are few chats."""
-NEW_MAX = 0.5, 2.0
+NEW_MAX = 0.5, 1.0
 """What counts at most that a topic has just begun, without an answer and with one.
 
 These chats ask twice about most subjects; many users do not.

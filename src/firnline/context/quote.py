@@ -6,6 +6,7 @@ its question.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -32,7 +33,7 @@ _FRAME_TOKENS: Final = 24
 """The message around quotes: its framing, first and last line."""
 _LINE_TOKENS: Final = 4
 """A line's number and speaker, beyond what frames a message."""
-_DAY_TOKENS: Final = 8
+_DAY_TOKENS: Final = 11
 ELSEWHERE_END: Final = "[/other conversations]"
 _PASSES: Final = 3
 """Sizes of lines are estimates on the high side; what that leaves free is used by the next pass."""
@@ -132,9 +133,9 @@ def needed(groups: Iterable[Group], sizes: Sizes, most: int) -> int:
     used, days = 0, set[object]()
     for group in groups:
         used += _size(group, sizes, days)
-        if used + _FRAME_TOKENS > most:
+        if used + _frame(sizes) > most:
             return most
-    return used + _FRAME_TOKENS if used else 0
+    return used + _frame(sizes) if used else 0
 
 
 def fitting(
@@ -146,7 +147,7 @@ def fitting(
     """
     waiting = list(groups)
     chosen: list[Group] = []
-    used = _FRAME_TOKENS
+    used = _frame(sizes)
     for _ in range(_PASSES):
         added = _within(waiting, chosen, room - used, sizes)
         if not added:
@@ -178,8 +179,18 @@ def _size(group: Group, sizes: Sizes, days: set[object]) -> int:
     """The tokens of a group's lines, on the high side; adds its days."""
     fresh = {_day(entry) for entry in group} - days - {None}
     days |= fresh
-    size = sum(sizes.entry(entry) + _LINE_TOKENS for entry in group)
-    return size + len(fresh) * _DAY_TOKENS
+    size = sum(map(sizes.entry, group))
+    return size + _scaled(len(group) * _LINE_TOKENS + len(fresh) * _DAY_TOKENS, sizes)
+
+
+def _frame(sizes: Sizes) -> int:
+    """The tokens of what is around quotes."""
+    return _scaled(_FRAME_TOKENS, sizes)
+
+
+def _scaled(tokens: int, sizes: Sizes) -> int:
+    """Tokens of our own words for a model that may count more."""
+    return math.ceil(tokens * max(sizes.count.factor, 1.0))
 
 
 def _day(entry: Entry) -> object:
