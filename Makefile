@@ -34,11 +34,16 @@ test: ## Run all tests
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 # Independent parts are set up in parallel.
-tested-with: $(READY) build/adapters/adk/.ready build/chromium/.ready build/typescript/.ready
+tested-with: $(READY) build/adapters/adk/.ready build/chromium/.ready build/typescript/.ready build/debian/.ready
 
 # The page is tested in a real Chromium: an installed one, or one from Debian's packages.
 build/chromium/.ready:
 	@$(PYTHON) tests/support/chromium.py
+	@mkdir -p $(@D) && touch $@
+
+# The PostgreSQL and the PgBouncer that Debian packages, where its packages can be had.
+build/debian/.ready: tests/support/debian.py
+	@$(PYTHON) tests/support/debian.py
 	@mkdir -p $(@D) && touch $@
 
 # The TypeScript client's packages, if there is npm; tools/typescript/build.py generates its types.

@@ -17,7 +17,7 @@ import pytest
 
 from firnline import Memory
 from firnline.engine import recall
-from support import mongo_server, postgres_server, selection
+from support import debian, mongo_server, postgres_server, selection
 from support.selection import BACKENDS, backend
 
 # No deadline: speed is measured in benchmarks.
@@ -73,6 +73,13 @@ def _no_embedder(monkeypatch, request):
     """Tests choose their embedder: the installed one would load a model for each of them."""
     if "default_embedder" not in request.keywords:
         monkeypatch.setattr(recall, "default_embedder", lambda: None)
+
+
+def pytest_runtest_setup(item):
+    """Skip what needs a program that Debian packages where there is none."""
+    for mark in item.iter_markers("debian"):
+        if debian.find(mark.args[0]) is None:
+            pytest.skip(debian.HELP.format(debian.NEEDED[mark.args[0]]))
 
 
 @pytest.fixture(params=BACKENDS)

@@ -10,7 +10,7 @@ verify   Store.records → chain.Audit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import asdict, replace
 from datetime import date, datetime
@@ -82,7 +82,7 @@ from firnline.log.threads import run_by_size, text_size
 from firnline.log.wire import MessageLike, load_openai
 from firnline.models.model_like import ModelLike
 from firnline.protocols import Clock, Event, Finding, Pending, Progress, Retriever, Store
-from firnline.recall.project import ProjectHistory
+from firnline.recall.project import ProjectHistory, ProjectSize
 from firnline.recall.result import ResultTokens
 from firnline.recall.tools import recall_tools
 from firnline.store import open_store
@@ -626,24 +626,35 @@ class Memory:
             self._engine.events.timed("fold", conversation).done(of_fold, version)
         return made
 
-    async def work(self, *, once: bool = False, all_tenants: bool = False) -> int:
+    async def work(
+        self,
+        *,
+        once: bool = False,
+        all_tenants: bool = False,
+        tenants: Collection[str] | None = None,
+        poll_seconds: float = 1.0,
+    ) -> int:
         """Create pending digests until canceled, or `once`.
 
-        `all_tenants`: for every tenant of the store. Their messages then reach this memory's
-        model, if it has one.
+        For its own tenant, for `tenants`, whose collection you may change meanwhile, or for
+        `all_tenants` of the store. Their messages then reach this memory's model, if it has one.
+        It looks for work every `poll_seconds`, about, and when the store sends a notification.
         """
-        self._engine.worker.tenant = None if all_tenants else self._tenant
+        worker = self._engine.worker
+        own = frozenset({self._tenant}) if tenants is None else tenants
+        worker.tenants = None if all_tenants else own
         if once:
-            return await self._engine.worker.once()
-        await self._engine.worker.run()
+            return await worker.once()
+        worker.poll_seconds = poll_seconds
+        await worker.run()
         return 0
 
     async def due(
         self, *, until: datetime | None = None, limit: int = 100, all_tenants: bool = False
     ) -> list[Key]:
         """The conversations whose digests are due by `until` (now), the longest due first."""
-        tenant = None if all_tenants else self._tenant
-        return await self._store.due(until or self._clock(), limit, tenant)
+        tenants = None if all_tenants else (self._tenant,)
+        return await self._store.due(until or self._clock(), limit, tenants)
 
     async def pending(self, *, all_tenants: bool = False) -> Pending:
         """What is pending now: digests that are due, in progress or stuck, and drafts."""
@@ -761,6 +772,10 @@ class Memory:
             check_time(name, at)
         limits.check_number("limit", limit, 1, limits.PAGE_MAX)
         return await self._history(project, person).dated(since, until, limit)
+
+    async def project_size(self, project: str) -> ProjectSize:
+        """How much is in all conversations of a project; what branches share counts once."""
+        return await self._history(project, None).size()
 
     def _history(self, project: str, person: str | None) -> ProjectHistory:
         whose = None if person is None else clean_name(person, "person")

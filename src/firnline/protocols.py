@@ -568,8 +568,10 @@ class Store(Protocol):
         nothing if the conversation does not exist.
         """
 
-    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
-        """Return conversations with digests that are due, or marked too late by a wrong clock."""
+    async def due(
+        self, now: datetime, limit: int = 100, tenants: Collection[str] | None = None
+    ) -> list[Key]:
+        """Return conversations (of all tenants) with digests that are due, or marked too late."""
         ...
 
     async def pending(

@@ -180,6 +180,7 @@ class Memory(SyncFacade[_Memory]):
     revert_fact = waits(_Memory.revert_fact)
     rebuild_facts = waits(_Memory.rebuild_facts)
     erase_person = waits(_Memory.erase_person)
+    project_size = waits(_Memory.project_size)
     project_newest = waits(_Memory.project_newest)
     project_dated = waits(_Memory.project_dated)
     recall = waits(_Memory.recall)

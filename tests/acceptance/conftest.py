@@ -1,13 +1,31 @@
-"""Fixtures of the acceptance tests: a model over real HTTP, and a digested chat."""
+"""Fixtures of the acceptance tests: the command, a model over real HTTP, and a digested chat."""
 
 import pytest
 
 from firnline import Memory, strategies, sync
+from firnline.cli import main
 from firnline.models import open_model
 from firnline.testing import ModelServer
 from support.seed_chats import rounds
 
 IN_LAYERS = strategies.layered(fan=3, digest_tokens=120)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run a command in a separate folder; returns exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FIRNLINE_STORE", raising=False)
+
+    def run(*arguments):
+        try:
+            code = main(arguments)
+        except SystemExit as stop:
+            code = stop.code
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
 
 
 @pytest.fixture

@@ -11,25 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from firnline.cli import main
 from firnline.cli.terminal import plain, progress_bar, table
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run a command in a separate folder; returns exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FIRNLINE_STORE", raising=False)
-
-    def run(*arguments):
-        try:
-            code = main(arguments)
-        except SystemExit as stop:
-            code = stop.code
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return run
 
 
 def test_a_first_session(run):

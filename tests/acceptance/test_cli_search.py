@@ -21,22 +21,9 @@ TRIP = [
 ]
 
 
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run a command in a separate folder; returns exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("FIRNLINE_STORE", raising=False)
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
     monkeypatch.setattr(commands, "utc_now", lambda: NOW)
-
-    def run(*arguments):
-        try:
-            code = main(arguments)
-        except SystemExit as stop:
-            code = stop.code
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture

@@ -265,7 +265,7 @@ async def test_append_returns_and_close_too_while_the_embedder_hangs_for_ever(
 
 
 async def test_closing_does_not_wait_for_an_embedder_that_cannot_be_cancelled(url, monkeypatch):
-    monkeypatch.setattr("firnline.engine.embedding_indexer._STOP_SECONDS", 0.05)
+    monkeypatch.setattr("firnline.engine.embedding_indexer.EMBED_STOP_SECONDS", 0.05)
     let_go = asyncio.Event()
 
     class Stubborn(Senses):

@@ -152,11 +152,9 @@ async def test_two_processes_that_read_the_same_messages_know_each_fact_once(url
     texts = [said(f"I live in City{n}. Order {n} is pending.", n) for n in range(6)]
     async with Memory.open(url) as one:
         await one.append("a", texts)
-        await one.describe("a", person="ana")
-        key = one._key("a")
+        await one.store.describe(one._key("a"), person="ana")  # it is not read by this
         people = [Memory(one.store) for _ in range(4)]
-        await fact_cards.set_progress(one.store, key, "ana", fact_cards.FactProgress())
-        await asyncio.gather(*(m._engine.people.read(key) for m in people))
+        await asyncio.gather(*(memory.profile("ana") for memory in people))
         held = [await values(memory) for memory in (one, *people)]
         assert all(found == held[0] for found in held)
         assert len(held[0]) == 7

@@ -539,7 +539,7 @@ async def test_a_database_that_can_only_be_read_is_read(postgres, store):
 
 
 async def test_a_database_that_stays_away_is_complained_of_once(postgres, monkeypatch, caplog):
-    monkeypatch.setattr(listen, "_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(listen, "RECONNECT_SECONDS", 0.001)
     tries = []
 
     async def gone():
@@ -1005,7 +1005,7 @@ async def test_what_was_put_off_is_done_when_it_is_due(store):
 
 
 async def test_behind_a_pooler_there_are_no_notifications_and_workers_poll(postgres, monkeypatch):
-    monkeypatch.setattr("firnline.store.postgres.listen._ECHO_SECONDS", 0.3)
+    monkeypatch.setattr("firnline.store.postgres.listen.ECHO_SECONDS", 0.3)
     pooler, paid = Pooler(postgres), []
     async with listening(pooler.serve) as folder, opened(url_behind(postgres, folder)) as store:
 

@@ -117,29 +117,25 @@ async def test_a_context_shows_the_newest_of_the_project_whatever_was_asked_befo
 
 @pytest.mark.requirement("B1")
 async def test_the_first_message_shown_changes_only_when_the_room_is_full(tmp_path):
-    """In every process, so that a provider can cache the prompt; a digest is due only then."""
+    """In each of several processes, so that a provider can cache the prompts."""
     url = f"sqlite:///{tmp_path}/store.db"
     strategy = strategies.project(threshold_tokens=4_000, summary_tokens=200)
-    budget = Budget(128_000)
+    firsts = [[], []]
     async with (
         Memory.open(url, strategy=strategy, background=False) as one,
         Memory.open(url, strategy=strategy, background=False) as other,
     ):
-        firsts, digests = [], []
         for number in range(150):
             name = f"c{number % 3}"
             text = f"m{number} " + "word " * 60
             await one.append(name, Message.user(text, created_at=START + number * MINUTE))
             await one.describe(name, project="P")
-            context = await (one, other)[number % 2].context(name, budget)
-            firsts.append(_numbers(context["recent"].messages)[0])
-            digests.append(sum([len(await one.digests(f"c{n}")) for n in range(3)]))
-        assert firsts == sorted(firsts)
-        assert firsts[40:].count(firsts[60]) > 4
-        changes = [at for at in range(1, 150) if firsts[at] != firsts[at - 1]]
-        assert len(changes) <= 150 * 66 / (4_000 * 0.08)
-        folded = [at for at in range(1, 150) if digests[at] != digests[at - 1]]
-        assert set(folded) <= set(changes)
+            context = await (one, other)[number % 2].context(name, Budget(128_000))
+            firsts[number % 2].append(_numbers(context["recent"].messages)[0])
+    for shown in firsts:
+        assert shown == sorted(shown)
+        changes = len(set(shown))
+        assert 5 < changes < 150 * 66 / (4_000 * 0.08)
 
 
 @pytest.mark.requirement("B1")
@@ -149,17 +145,16 @@ async def test_a_message_longer_than_the_room_is_shortened_not_what_comes_before
         for number in range(12):
             name = f"c{number % 3}"
             words = "word " * (9_000 if number == 9 else 100)
-            message = Message.user(f"m{number} {words}", created_at=START + number * MINUTE)
-            await memory.append(name, message)
+            make = Message.assistant if number == 9 else Message.user
+            await memory.append(
+                name, make(f"m{number} {words}", created_at=START + number * MINUTE)
+            )
             await memory.describe(name, project="P")
         for name in ("c0", "c1", "c2"):  # m9 is of c0
             context = await memory.context(name, Budget(128_000))
             assert {8, 9, 10, 11} <= set(_numbers(context["recent"].messages))
             assert context.tokens <= 3_000
-            assert any(
-                "m9" in what or "message 3 of c0" in what or "entry 3" in what
-                for what, _ in context.left_out
-            )
+            assert "the middle of message 3" in context.left_out[0].what
 
 
 @pytest.mark.requirement("B1")

@@ -386,7 +386,52 @@ async def test_older_messages_of_all_conversations_are_quoted_for_a_question(url
         assert shown(context)[-1] == question
         assert context.tokens == count_tokens(context.to_openai()) <= 2_000
         assert context["elsewhere"].tokens <= 500
+
+        async def find(question, *, reserved_tokens):
+            return ["A page."]
+
+        await memory.save_project(Project("alps", task="Mend the pump."))
+        ends = await memory.context("day3", BUDGET, question, retriever=find)
+        written = [s for s in ends.sections if s.name not in ("system", "pinned", "recent")]
+        assert {s.name for s in written} >= {"task", "digests", "elsewhere"}
+        for section in written:
+            for message in section.messages:
+                assert message.text.splitlines()[-1].startswith("[/"), section.name
         await prompts.record(memory, context, 0)
         assert "KX-7741" not in str((await prompts.read(memory, "day3", 0))["pieces"])
         alone = await memory.context("day3", BUDGET, question, project=False)
         assert not alone["elsewhere"].pieces
+
+
+@pytest.mark.requirement("B1")
+@pytest.mark.promise("one-person")
+async def test_a_person_sees_nothing_of_others_in_a_project(url):
+    """Neither as messages, nor in digests or quotes."""
+    async with Memory.open(url, clock=lambda: NOW, strategy=by_project()) as memory:
+        for name, person in (("his", "bob"), ("hers", "ana"), ("older", "ana")):
+            said = [(9_000 - n, f"{name} {n}, peak " + "code " * 60) for n in range(24)]
+            await memory.append(
+                name, Message.assistant("hello", created_at=at(9_500)), person=person
+            )
+            await say(memory, name, [(9_400, f"The code of the door is {name}-7731."), *said])
+        question = "What is the code of the door?"
+        await say(memory, "hers", [(20, question)])
+        context = await memory.context("hers", BUDGET, question)
+        sent = str(context.to_openai())
+        assert "older-7731" in sent
+        assert "his" not in sent.replace("this", "")
+
+
+@pytest.mark.requirement("B9")
+async def test_the_size_of_a_project_counts_what_branches_share_once(memory):
+    await say(memory, "a", [(60 - n, f"message {n} of the first") for n in range(40)])
+    alone = await memory.project_size("alps")
+    assert alone == (40, (await memory.head("a")).tokens)
+    await memory.branch("a", 29, "b")
+    await memory.branch("b", 9, "c")
+    await say(memory, "b", [(5, "new in b")])
+    assert (await memory.project_size("alps")).entries == 41
+    assert len(await memory.project_newest("alps", limit=200)) == 41
+    new = (await memory.read("b"))[-1]
+    assert (await memory.project_size("alps")).tokens == alone.tokens + new.tokens
+    assert await memory.project_size("nothing") == (0, 0)

@@ -416,7 +416,8 @@ async def test_stats_count_what_is_there_and_compare_what_it_costs(memory):
     recent = await memory.tokens_between("c", 48, 59)
     assert result.lean.tokens == 4_000 + recent
     assert result.whole.tokens == 4_000 + head.tokens
-    assert result.with_tools.tokens == 2 * result.lean.tokens + head.tokens - recent
+    found = 5 * (head.tokens // 60 + 40)
+    assert result.with_tools.tokens == 2 * result.lean.tokens + min(found, head.tokens - recent)
     assert result.whole.price == pytest.approx(result.whole.tokens * 2.0 / 1e6)
     assert "60 messages, 2026-03-10 to 2026-03-11" in str(result)
     await memory.archive("c", keep=0)
@@ -455,11 +456,21 @@ def test_the_comparison_is_that_of_a_long_history():
     result = stats(head)
     assert [cost.tokens for cost in (result.lean, result.with_tools, result.whole)] == [
         24_000,
-        50_000,
+        48_495,
         600_000,
     ]
     prices = [round(cost.price, 4) for cost in (result.lean, result.with_tools, result.whole)]
-    assert prices == [0.0048, 0.01, 0.12]
+    assert prices == [0.0048, 0.0097, 0.12]
+
+
+@pytest.mark.requirement("B8")
+@pytest.mark.parametrize(("mean", "found"), [(60, 500), (1_500, 7_700), (30_000, 20_000)])
+def test_what_the_tools_return_depends_on_how_long_messages_are(mean, found):
+    """The seed's 5,000 to 20,000 tokens for a search, where messages are as long as its own."""
+    head = Head("c", 999, "", 1_000 * mean, NOW, NOW)
+    result = stats(head)
+    assert result.with_tools.tokens - 2 * result.lean.tokens == found
+    assert stats(head, tool_tokens=3_000).with_tools.tokens == 2 * result.lean.tokens + 3_000
 
 
 # -- whatever a model may try -----------------------------------------------------------------

@@ -31,7 +31,7 @@ from support.topic_chats import (
 IN_A_THREAD = 12 if "FIRNLINE_TORTURE" in os.environ else 5
 ROUNDS = 40
 FOREVER = 1_000_000
-PROCESSES = 3
+PROCESSES = 4
 PATIENCE = 60
 
 
@@ -96,17 +96,19 @@ def join(running):
 
 
 @pytest.mark.requirement("C7")
-async def test_processes_share_a_database_and_lose_nothing(tmp_path):
-    url = f"sqlite:///{tmp_path}/a.db"
+@pytest.mark.parametrize(
+    ("url", "rounds"), [("sqlite", 40), ("postgres", 10), ("mongo", 10)], indirect=["url"]
+)
+async def test_processes_share_a_database_and_lose_nothing(url, rounds):
     async with open_memory(url, utc_now) as memory:
         await talk(memory, 0)
-        await asyncio.to_thread(join, await asyncio.to_thread(start, url, [ROUNDS] * PROCESSES))
+        await asyncio.to_thread(join, await asyncio.to_thread(start, url, [rounds] * PROCESSES))
         found = await memory.topics("c")
-        total = 2 * (1 + PROCESSES * ROUNDS)
+        total = 2 * (1 + PROCESSES * rounds)
         assert sum(one.total_messages for one in found) == total
         assert len(found) == 4
-        praise = PROCESSES * ROUNDS // 10
-        questions = 1 + PROCESSES * ROUNDS
+        praise = PROCESSES * rounds // 10
+        questions = 1 + PROCESSES * rounds
         assert sum(one.access_count for one in found) == questions - 4 + praise
         await check_books(memory)
         await check_archived(memory)

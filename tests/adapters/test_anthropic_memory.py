@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from itertools import chain
 
 import anthropic
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from firnline import Memory, sync
 from firnline.adapters.anthropic_memory import FirnlineMemoryTool, SyncFirnlineMemoryTool
-from firnline.testing import ModelServer
+from firnline.testing import ModelServer, call_tool
 from support.live_server import running
 
 FOLDER_SIZE = re.compile(r"^[\d.]+[BKMG]\t(.*/|/memories(?:/a)?)$", re.MULTILINE)
@@ -182,3 +183,39 @@ def test_the_tool_and_its_betas_pass_through_the_proxy():
             assert request["tools"] == [{"type": "memory_20250818", "name": "memory"}]
             assert set(betas) <= set(headers["anthropic-beta"].split(","))
         assert "tool_result" in json.dumps(model.requests[-1]["messages"])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_tool_works_with_an_endpoint_that_speaks_openais_protocol(stream):
+    commands = [
+        {"command": "view", "path": "/memories"},
+        create("a", "tea"),
+        {"command": "str_replace", "path": "/memories/a", "old_str": "tea", "new_str": "mate"},
+        {"command": "insert", "path": "/memories/a", "insert_line": 1, "insert_text": "no sugar"},
+        {"command": "rename", "old_path": "/memories/a", "new_path": "/memories/b"},
+        {"command": "view", "path": "/memories/b", "view_range": [1, 1]},
+        {"command": "delete", "path": "/memories/b"},
+    ]
+    with (
+        ModelServer(model="gpt-4o") as model,
+        running(upstream=model.url) as server,
+        sync.Memory.open("memory:", embedder=None) as memory,
+        anthropic.Anthropic(base_url=server.url, api_key="sk") as client,
+    ):
+        model.say(*(call_tool("memory", command) for command in commands), "Noted.")
+        runner = client.beta.messages.tool_runner(
+            model="gpt-4o",
+            max_tokens=500,
+            messages=[{"role": "user", "content": "I like tea."}],
+            tools=[SyncFirnlineMemoryTool(memory, "files")],
+            stream=stream,
+        )
+        assert runner.until_done().content[0].text == "Noted."
+        edits = [entry.message.text.partition(" ")[0] for entry in memory.read("files")]
+        assert edits == ["create", "str_replace", "insert", "rename", "delete"]
+        (function,) = (tool["function"] for tool in model.requests[0]["tools"])
+        known = function["parameters"]["properties"]
+        assert {*chain.from_iterable(commands)} <= {*known}
+        assert {each["command"] for each in commands} == {*known["command"]["enum"]}
+        results = [m["content"] for m in model.requests[-1]["messages"] if m["role"] == "tool"]
+        assert "mate" in results[5]

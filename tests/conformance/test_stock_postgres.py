@@ -9,36 +9,40 @@ from firnline.store.postgres.connection import Transaction
 from firnline.testing import StoreConformance
 from firnline.testing.drafts import KEY, drafts
 from support.damage import POSTGRES, damage_postgres_rows
-from support.postgres_server import PGBOUNCER, ROLE, Databases, Server, pgbouncer, stock_binaries
+from support.postgres_server import ROLE, Databases, Server, pgbouncer
 
-pytestmark = [
-    pytest.mark.requirement("X2"),
-    pytest.mark.skipif(
-        stock_binaries() is None or PGBOUNCER is None,
-        reason="needs the system's packages: apt install postgresql pgbouncer",
-    ),
-]
+pytestmark = [pytest.mark.requirement("X2"), pytest.mark.debian("postgres")]
 
 
 @pytest.fixture(scope="module")
-def stock():
-    server = Server(programs=stock_binaries())
-    databases = Databases(server.url, "stock")
-    with pgbouncer(server, ROLE) as place:
-        yield databases, place
-    databases.close()
+def server():
+    server = Server(stock=True)
+    yield server
     server.stop()
 
 
+@pytest.fixture(scope="module")
+def databases(server):
+    databases = Databases(server.url, "stock")
+    yield databases
+    databases.close()
+
+
+@pytest.fixture(scope="module")
+def pooler(server):
+    with pgbouncer(server, ROLE) as place:
+        yield place
+
+
 @pytest.fixture
-def database(stock):
-    with stock[0].one() as database:
+def database(databases):
+    with databases.one() as database:
         yield database
 
 
 @pytest.fixture
-def pooled(stock, database):
-    return f"postgresql://{ROLE}@/{database.name}{stock[1]}"
+def pooled(pooler, database):
+    return f"postgresql://{ROLE}@/{database.name}{pooler}"
 
 
 async def test_no_query_is_compiled(database, monkeypatch):
@@ -70,6 +74,7 @@ async def test_no_query_is_compiled(database, monkeypatch):
     assert not [plan for plan in plans if "JIT:" in plan]
 
 
+@pytest.mark.debian("pgbouncer")
 async def test_a_store_works_behind_a_pooler(pooled, database):
     stores = [PostgresStore(pooled) for _ in range(3)]
     for store in stores:
@@ -99,6 +104,7 @@ class TestStockStore(StoreConformance):
 
 
 @pytest.mark.thorough
+@pytest.mark.debian("pgbouncer")
 class TestPooledStore(TestStockStore):
     @pytest.fixture(autouse=True)
     def _database(self, database, pooled):

@@ -155,7 +155,7 @@ class _Mute:
 def test_a_probe_does_not_wait_for_a_store_that_is_gone(guarded, http, monkeypatch):
     """Calls do, for half a minute; probes would pile up."""
     with monkeypatch.context() as gone:
-        gone.setattr(health, "WAIT_SECONDS", 0.01)
+        gone.setattr(health, "PROBE_SECONDS", 0.01)
         gone.setattr(guarded.parts.tenants, "root", _Mute())
         answer = http.get("/readyz")
     assert (answer.status_code, answer.json()["store"]) == (503, "StoreUnavailable")

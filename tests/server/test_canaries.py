@@ -138,7 +138,7 @@ class Tenant:
 @pytest.mark.requirement("A9")
 @pytest.mark.long
 def test_fifty_tenants_see_their_own_words_alone(url, monkeypatch, logged):
-    monkeypatch.setattr(tenants, "OPEN_MAX", 20)  # memories come and go under the load
+    monkeypatch.setattr(tenants, "TENANTS_OPEN_MAX", 20)  # memories come and go under the load
     with ModelServer(model="gpt-4o-mini") as model:
         model.fail(None, None, "500", None, "cut", None, "400", None, repeat=True)
         settings = {"model": "gpt-4o-mini", "model_url": model.url, "model_key": "sk-x"}

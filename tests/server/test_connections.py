@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from firnline.log import limits
-from firnline.server.jobs import RUNNING_MAX
+from firnline.server.limits import JOBS_RUNNING_MAX
 from support.live_server import free_port, running
 from support.rest_client import Api, parse_events
 
@@ -105,7 +105,7 @@ def test_a_body_that_is_too_slow_ends_the_import_and_frees_its_slot(hasty):
     """Endless uploads, a piece at a time: as many as a tenant may have; then another one."""
     with Api(hasty.url) as api, ExitStack() as slow:
         before = {job["id"] for job in api.get("/jobs")["data"]}
-        for _ in range(RUNNING_MAX):
+        for _ in range(JOBS_RUNNING_MAX):
             client = slow.enter_context(connect(hasty))
             client.sendall(IMPORT)
             drip(client)
@@ -113,7 +113,7 @@ def test_a_body_that_is_too_slow_ends_the_import_and_frees_its_slot(hasty):
         for job in jobs:
             events = parse_events(api.ask("GET", f"/jobs/{job['id']}/events").text)
             assert events[-1][1]["error"]["detail"] == "the upload was interrupted"
-        assert len(jobs) == RUNNING_MAX
+        assert len(jobs) == JOBS_RUNNING_MAX
         assert api.ask("POST", "/import", content=b"x", headers=LINES).status_code == 202
 
 

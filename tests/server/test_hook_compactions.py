@@ -1,6 +1,8 @@
 """What compactions of coding agents dropped: recorded sessions of Claude Code and Codex."""
 
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import pytest
 
 from firnline import Message
 from firnline.adapters.compactions import dropped_entries, list_compactions, note_compaction
+from firnline.log.tokens import counter
+from firnline.server import captures
 from support.live_server import running
 
 RECORDED = json.loads((Path(__file__).parents[1] / "support" / "agent_sessions.json").read_text())
@@ -184,3 +188,70 @@ def test_an_agent_that_only_sends_events_gets_a_receipt_of_each_compaction(serve
     second = server.run(note("auto", "All of it.", 4))
     assert (second.number, [tuple(span) for span in second.spans]) == (1, [(1, 1)])
     assert lost(second) == {"7654"}
+
+
+WARM = """
+import asyncio, re, sys
+from firnline import Memory, Message
+from firnline.log import tokens
+from firnline.server.app import warm_up
+
+compiled, compile_ = [], re._compiler.compile
+re._compiler.compile = lambda *args: compiled.append(args) or compile_(*args)
+
+async def recall(folder):
+    async with Memory.open(f"sqlite:///{folder}/c.db", embedder=None) as memory:
+        await memory.append("c", [Message.user("The port of db-17.internal is 6543.")] * 3)
+        await memory.recall("c", "Which port does the staging db have since Monday?", tokens=200)
+
+warm_up("none")
+patterns, vocabularies = len(compiled), tokens._load_encoder.cache_info().misses
+asyncio.run(recall(sys.argv[1]))
+print(patterns, len(compiled) - patterns)
+print(vocabularies, tokens._load_encoder.cache_info().misses - vocabularies)
+"""
+
+
+def test_a_server_that_has_started_is_ready_for_its_first_recall(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", WARM, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    patterns, more_patterns, vocabularies, more_vocabularies = map(int, done.stdout.split())
+    assert more_patterns * 10 < patterns
+    assert vocabularies
+    assert not more_vocabularies
+
+
+def test_after_a_compaction_the_indexes_are_ready_for_the_next_prompt(
+    server, tmp_path, monkeypatch
+):
+    searched = []
+
+    async def recall(_, conversation, *__):
+        searched.append(conversation)
+        return ""
+
+    monkeypatch.setattr(captures, "recall_dropped", recall)
+    replay = Replay(server, "claude-code", tmp_path)
+    replay.play(0, replay.find("PostCompact") + 1)
+    assert set(searched) == {replay.conversation}
+
+
+@pytest.mark.promise("within-budget")
+@pytest.mark.parametrize("most", [30, 50, 200, 800])
+def test_a_prompt_gets_what_helps_within_its_tokens(most, server):
+    async def fill():
+        memory = await server.parts.tenants.memory("default")
+        said = [f"Fact {n}: db-{n}.internal has port {6000 + n}, <b> next." for n in range(40)]
+        said += [f"We walked along the river to the {'o' * n}ld mill." for n in range(40)]
+        await memory.append("cursor/c", [Message.user(text) for text in said])
+        await note_compaction(memory, "cursor/c", "auto")
+        return await captures.recall_dropped(
+            memory, "cursor/c", "Which port does db-7.internal have?", most
+        )
+
+    text = server.run(fill())
+    assert counter().text(text) <= most
+    assert len(text.splitlines()) < 10  # there is room for more, but it does not help
+    if most >= 50:
+        assert "6007" in text

@@ -129,7 +129,7 @@ def wait_for(check):
 def test_a_session_with_a_compaction_and_a_deleted_transcript(
     agent, home, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(hooks, "_RECALL_SECONDS", 30)  # other tests run at the same time
+    monkeypatch.setattr(hooks, "HOOK_RECALL_SECONDS", 30)  # other tests run at the same time
     store = f"sqlite:///{tmp_path}/box.db"
     name = f"{AGENTS[agent]}/{SESSION}"
     with running(store=store, transcript_folders=str(home), hook_tokens=200) as server:
@@ -222,6 +222,12 @@ def test_a_server_that_is_gone_never_breaks_the_agent(agent, home):
     assert session.hook(prompt, prompt="hi") is None
 
 
+def timeouts(hooks):
+    for groups in hooks.values():
+        for group in groups:
+            yield from (each.get("timeout") for each in group.get("hooks", [group]))
+
+
 def test_installing_shows_what_it_changes_and_can_be_undone(agent, home, capsys):
     config = config_of(agent, home)
     event = "afterAgentResponse" if agent == "cursor" else "Stop"
@@ -236,6 +242,7 @@ def test_installing_shows_what_it_changes_and_can_be_undone(agent, home, capsys)
         installed = json.loads(config.read_text())
         assert installed["hooks"][event][0] == own["hooks"][event][0]
         assert len(installed["hooks"][event]) == 2
+        assert set(timeouts(installed["hooks"])) <= {3, None}  # all that agents allow at the end
     assert "nothing to change" in capsys.readouterr().out
     main(["hook", "install", agent, "--undo"])
     assert json.loads(config.read_text()) == before

@@ -45,7 +45,7 @@ def clock():
 
 @pytest.fixture
 def keys(store, clock, monkeypatch):
-    monkeypatch.setattr(module, "_CACHE_SECONDS", 0.0)  # nothing is remembered
+    monkeypatch.setattr(module, "KEY_CACHE_SECONDS", 0.0)  # nothing is remembered
     return Keys(TenantCards(store, NO_TENANT), clock=clock)
 
 

@@ -193,15 +193,15 @@ async def test_the_store_is_asked_once_in_a_few_seconds_however_many_look(metric
     await asyncio.gather(*(metrics.refresh(store) for _ in range(20)))
     assert store.asked == 1
     assert read(metrics)["firnline_debt_conversations",] == 3
-    monkeypatch.setattr(metrics_, "_FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(metrics_, "GAUGES_FRESH_SECONDS", 0.0)
     await metrics.refresh(store)
     assert read(metrics)["firnline_debt_conversations",] == 4
 
 
 @pytest.mark.parametrize("trouble", [StoreUnavailable("busy"), None])
 async def test_an_unresponsive_store_is_reported_without_waiting(metrics, monkeypatch, trouble):
-    monkeypatch.setattr(metrics_, "WAIT_SECONDS", 0.01)
-    monkeypatch.setattr(metrics_, "_FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(metrics_, "PROBE_SECONDS", 0.01)
+    monkeypatch.setattr(metrics_, "GAUGES_FRESH_SECONDS", 0.0)
     store = Slow(Pending(conversations=3), trouble)
     await metrics.refresh(store)
     await metrics.refresh(store)

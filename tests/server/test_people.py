@@ -77,7 +77,7 @@ async def test_people_over_rest(server):
             "Lisbon",
         ]
         profile = await client.profile("ana")
-        assert (profile.version, profile.facts) == (2, (lisbon,))
+        assert (profile.version, profile.facts) == (1, (lisbon,))
         context = await client.context("new", 4_000, "Where do I live?", person="ana")
         sent = json.dumps(context.messages, default=str)
         assert "Lisbon" in sent

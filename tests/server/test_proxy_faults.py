@@ -91,7 +91,7 @@ def test_a_client_that_hangs_up_at_any_event_has_its_answer_stored(model, tmp_pa
 
 
 def test_an_answer_that_is_given_up_is_stored_as_far_as_it_came(model, tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "LINGER_SECONDS", 0.05)
+    monkeypatch.setattr(streams, "READ_ON_SECONDS", 0.05)
     store = f"sqlite:///{tmp_path}/a.db"
     model.pause = 0.002
     model.fail("trickle", repeat=True)

@@ -12,7 +12,7 @@ from firnline.server.proxy.align import agree, overlap
 from firnline.server.proxy.request import fingerprint
 from firnline.testing import call_tool
 from support.entries import entry
-from support.response_site import MODEL, Site
+from support.response_site import MODEL, WAYS, Site
 
 SESSION = {"session-id": "01a1f44c-session"}
 
@@ -148,3 +148,138 @@ def test_a_client_that_keeps_only_texts_stays_in_its_conversation(site, named):
     (name,) = site.heads()
     roles = [message.role for message in site.log(name)]
     assert roles == ["user", "assistant", "tool", "assistant"] * 3
+
+
+# -- clients that compact their history -------------------------------------------------------
+
+SUMMARY = "SUMMARY: the staging database is set up, and the mill is next to the bridge."
+CONTINUED = "This session is being continued from a previous conversation that ran out of context."
+
+
+def item(role, text):
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+
+
+class Codex:
+    """Sends its whole history under its session's id, as Codex does; see its recorded traffic."""
+
+    def __init__(self, site):
+        self.site, self.history = site, [item("developer", "Rules."), item("user", "<cwd>/a</cwd>")]
+
+    def ask(self, text, answer, *, keep=True):
+        self.site.model.say(answer)
+        sent = [*self.history, item("user", text)]
+        body = {"model": MODEL, "input": sent, "store": False, "instructions": "Be brief."}
+        url = f"{self.site.server.url}/v1/responses"
+        answered = httpx2.post(url, json=body, headers=SESSION, timeout=60)
+        assert answered.status_code == 200, answered.text
+        if keep:
+            self.history = [*sent, *answered.json()["output"]]
+        return answered
+
+    def compact(self):
+        """It keeps its newest prompts, and the summary that the model wrote."""
+        self.ask("You are performing a CONTEXT CHECKPOINT COMPACTION.", SUMMARY, keep=False)
+        prompts = [each for each in self.history if each["role"] == "user"][-2:]
+        opening = "Another model wrote this summary of its work"
+        self.history = [*prompts, *self.history[:2], item("user", f"{opening}:\n{SUMMARY}")]
+
+
+@pytest.fixture(params=WAYS)
+def codex(request):
+    with ExitStack() as stack:
+        yield Codex(Site(stack, request.param))
+
+
+def sent_upstream(site):
+    """The texts of the last request to the model, without its instructions."""
+    request = site.model.requests[-1]
+    items = request.get("input") or request["messages"]
+    return [json.dumps(each) for each in items if each.get("role") not in ("system", "developer")]
+
+
+def test_a_client_that_compacts_its_history_stores_nothing_twice(codex):
+    for turn in range(6):
+        codex.ask(f"Question {turn} about the mill.", f"Answer {turn}: {'blue ' * 50}")
+    for again in range(2):
+        codex.compact()
+        for turn in range(3):
+            number = 6 + 3 * again + turn
+            codex.ask(f"Question {number} about the mill.", f"Answer {number}: {'blue ' * 50}")
+            own = json.dumps(codex.history[:-1]).count("Answer")
+            assert own <= json.dumps(sent_upstream(codex.site)).count("Answer") <= own + 3
+    (name,) = codex.site.heads()
+    asked = [m.text for m in codex.site.log(name) if m.role == "user" and "Question" in m.text]
+    assert asked == [f"Question {number} about the mill." for number in range(12)]
+    answers = [m.text for m in codex.site.log(name) if m.text.startswith("Answer")]
+    assert len(answers) == 12
+
+
+def test_what_a_client_has_dropped_is_found_again(codex):
+    codex.ask("The staging database is db-17.internal, port 6543.", "It is noted.")
+    for turn in range(6):
+        codex.ask(f"We walked along the river for {turn} hours.", f"A nice walk, {turn}.")
+    codex.compact()
+    codex.ask("And on Sunday?", "No idea.")
+    assert "6543" not in json.dumps(codex.history)
+    codex.ask("Which port does the staging database have?", "6543.")
+    text = json.dumps(sent_upstream(codex.site))
+    assert "6543" in text
+    assert "walked along the river for 1 hours" not in text
+
+
+def test_a_compacted_history_that_failed_can_be_sent_again(codex):
+    for turn in range(3):
+        codex.ask(f"Question {turn} about the mill.", f"Answer {turn}.")
+    codex.compact()
+    codex.site.model.fail("500", repeat=True)
+    sent = {"model": MODEL, "input": [*codex.history, item("user", "And now?")], "store": False}
+    url = f"{codex.site.server.url}/v1/responses"
+    for _ in range(2):
+        assert httpx2.post(url, json=sent, headers=SESSION, timeout=60).status_code >= 500
+    codex.site.model.heal()
+    codex.ask("And now?", "All is well.")
+    (name,) = codex.site.heads()
+    texts = [message.text for message in codex.site.log(name)]
+    assert [text for text in texts if texts.count(text) > 1] == []
+    assert texts[-2:] == ["And now?", "All is well."]
+
+
+def test_the_session_of_claude_code_goes_on_behind_its_compaction():
+    session = {"user_id": "user_a_account__session_0b9e6a4e-1111-4222-8333-123456789abc"}
+    with ExitStack() as stack:
+        site = Site(stack, "anthropic")
+        history = []
+
+        def ask(text, answer):
+            history.append({"role": "user", "content": text})
+            site.model.say(answer)
+            body = {"model": "claude-sonnet-5", "max_tokens": 99, "metadata": session}
+            url = f"{site.server.url}/v1/messages"
+            done = httpx2.post(url, json={**body, "messages": history}, timeout=60)
+            history.append({"role": "assistant", "content": done.json()["content"]})
+
+        ask("The staging database has port 6543.", "It is noted.")
+        for turn in range(4):
+            ask(f"Question {turn} about the mill.", f"Answer {turn}.")
+        ask("Summarize, text only.", "<summary>All is set up.</summary>")
+        history[:] = [{"role": "user", "content": f"{CONTINUED}\nAll is set up."}, *history[-3:-2]]
+        ask("Which port does the staging database have?", "6543.")
+        ask("And the mill?", "Later.")
+        history[:] = []
+        ask(f"{CONTINUED}\nAll is ready.", "Understood.")
+        ask("What was the port of the staging database?", "It was 6543.")
+        assert "6543" in json.dumps(site.model.requests[-1])
+        assert "Question 1" not in json.dumps(site.model.requests[-1])
+        (name,) = site.heads()
+        texts = [message.text for message in site.log(name)]
+        assert [text for text in texts if texts.count(text) > 1] == []
+
+
+@pytest.mark.parametrize("text", ["You said: yes, in the evening, when all of them are here. Why?"])
+def test_a_client_that_sends_only_what_is_new_may_quote_an_answer(site, text):
+    site.model.say("yes, in the evening, when all of them are here.")
+    post(site, "Is there a train?")
+    post(site, text)
+    assert len(site.model.requests[-1]["messages"]) == 3

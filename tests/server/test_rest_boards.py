@@ -81,12 +81,12 @@ def test_costs_are_separate_for_each_tenant(house, api):
 
 
 def test_costs_of_very_many_turns_are_bounded_and_say_so(api, monkeypatch):
-    monkeypatch.setattr(costs, "_TURNS_MAX", 3)
+    monkeypatch.setattr(costs, "TURNS_PRICED_MAX", 3)
     for _ in range(5):
         api.post(f"{PATH}/turns", {"message": "Hello"})
     told = api.get("/costs")
     assert (told["turns"], told["complete"]) == (3, False)
-    monkeypatch.setattr(costs, "_TURNS_MAX", 5)
+    monkeypatch.setattr(costs, "TURNS_PRICED_MAX", 5)
     assert api.get("/costs")["complete"]
 
 

@@ -59,6 +59,18 @@ def test_the_dashboard_shows_every_project_and_the_active_one_in_full(url):
 
 
 @pytest.mark.requirement("B9")
+def test_the_dashboard_counts_what_branches_share_once(api):
+    api.say("g1", *(f"{number}: {LONG}" for number in range(8)))
+    api.patch("/conversations/g1", {"project": "garden"})
+    api.put("/projects/garden", {})
+    before = api.get("/projects/garden")
+    api.post("/conversations/g1/branch", {"name": "g2", "seq": 5})
+    after = api.get("/projects/garden")
+    assert (before["entries"], after["entries"], after["conversations"]) == (8, 8, 2)
+    assert after["tokens"] == before["tokens"]
+
+
+@pytest.mark.requirement("B9")
 def test_the_task_at_hand_is_in_the_prompt(api):
     api.put("/projects/garden", {"task": "Plant the beans. Blocker: no poles."})
     api.say("c", "What next?")

@@ -11,7 +11,8 @@ import httpx2
 import pytest
 
 from firnline.errors import ConflictError, NotFound, TooFast
-from firnline.server.jobs import KEPT_MAX, LIFE, RUNNING_MAX, Jobs, unnamed_file, watch
+from firnline.server.jobs import LIFE, Jobs, unnamed_file, watch
+from firnline.server.limits import JOBS_KEPT_MAX, JOBS_RUNNING_MAX
 from firnline.store.scratch import ScratchFolder
 from firnline.transfer import jsonl
 from support import foreign_exports
@@ -233,7 +234,7 @@ def test_an_import_that_is_too_large_is_rejected(url, monkeypatch, tmp_path):
         for body in (b"x" * 50_000, pieces()):  # declared, and chunked
             response = api.ask("POST", "/import", content=body, headers=LINES)
             assert response.status_code == 413
-        for _ in range(RUNNING_MAX + 1):  # those did not take a place for ever
+        for _ in range(JOBS_RUNNING_MAX + 1):  # those did not take a place for ever
             imported(api, b"x" * 10_000)
     assert list(tmp_path.glob("*.jsonl")) == []
 
@@ -246,7 +247,7 @@ def test_a_client_that_goes_away_leaves_nothing(url, monkeypatch, tmp_path):
             yield b"x" * 1_000
             raise ConnectionError
 
-        for _ in range(RUNNING_MAX + 1):
+        for _ in range(JOBS_RUNNING_MAX + 1):
             with pytest.raises(ConnectionError):
                 api.http.post("/api/v1/import", content=broken(), headers=LINES)
         wait_for(lambda: all(job["state"] == "failed" for job in api.get("/jobs")["data"]))
@@ -321,7 +322,7 @@ async def test_concurrent_and_remembered_jobs_are_limited():
         await gate.wait()
         return {"ok": True}
 
-    running_ = [jobs.open("t", "export") for _ in range(RUNNING_MAX)]
+    running_ = [jobs.open("t", "export") for _ in range(JOBS_RUNNING_MAX)]
     for job in running_:
         jobs.start(job, work)
     with pytest.raises(TooFast):
@@ -329,11 +330,11 @@ async def test_concurrent_and_remembered_jobs_are_limited():
     jobs.open("other", "export")  # each tenant has its own
     gate.set()
     await asyncio.wait(set(jobs._tasks.values()))
-    assert [job.state for job in running_] == ["done"] * RUNNING_MAX
-    for _ in range(KEPT_MAX):
+    assert [job.state for job in running_] == ["done"] * JOBS_RUNNING_MAX
+    for _ in range(JOBS_KEPT_MAX):
         jobs.start(jobs.open("t", "export"), work)
         await asyncio.wait(set(jobs._tasks.values()))
-    assert len(jobs.all("t")) == KEPT_MAX
+    assert len(jobs.all("t")) == JOBS_KEPT_MAX
     with pytest.raises(NotFound):
         jobs.get("t", running_[0].id)
     clock.now += LIFE + timedelta(seconds=1)
@@ -356,7 +357,7 @@ async def test_an_internal_error_in_a_job_is_reported_without_its_text(caplog):
 
 
 async def test_the_end_of_a_job_is_reported_without_a_delay(monkeypatch):
-    monkeypatch.setattr("firnline.server.jobs._REPORT_SECONDS", 3600)
+    monkeypatch.setattr("firnline.server.jobs.JOB_REPORT_SECONDS", 3600)
     jobs, going_on = Jobs(), asyncio.Event()
 
     async def work(job):

@@ -22,11 +22,11 @@ from firnline.log.message import Message, utc_now
 from firnline.models import open_model
 from firnline.protocols import Completion
 from firnline.server import prompts
+from firnline.server.limits import TELEGRAM_BODY_BYTES_MAX, TELEGRAM_FAILURES_MAX
 from firnline.server.settings import load
 from firnline.server.telegram.api import Api, TelegramError
 from firnline.server.telegram.jobs import Claim, Place, is_ahead
-from firnline.server.telegram.webhook import BODY_BYTES_MAX, HEADER, _same
-from firnline.server.telegram.worker import FAILURES_MAX
+from firnline.server.telegram.webhook import HEADER, _same
 from firnline.store import open_store
 from firnline.store.cards import TenantCards
 from firnline.testing import ModelServer, TelegramServer, call_tool
@@ -307,7 +307,7 @@ async def test_what_is_not_an_update_is_not_repeated_for_ever_but_counted(house,
     assert (await post(house.url, b"{no json", headers)).status_code == 400
     assert (await post(house.url, b"[" * 100_000, headers)).status_code == 400
     assert (await post(house.url, b'{"update_id": NaN}', headers)).status_code == 400
-    assert (await post(house.url, b" " * (BODY_BYTES_MAX + 1), headers)).status_code == 413
+    assert (await post(house.url, b" " * (TELEGRAM_BODY_BYTES_MAX + 1), headers)).status_code == 413
     query = {"update_id": 1, "callback_query": {"data": "x"}}
     for unhandled in (query, {}, [], "x", {"update_id": 2}):
         content = json.dumps(unhandled).encode()
@@ -593,7 +593,7 @@ async def test_a_model_that_keeps_failing_leads_to_an_apology_and_no_more_calls(
     await push(telegram, house, telegram.said("Hello?"))
     await house.idle()
     assert telegram.texts(7) == [bot_at(telegram.url).apology]
-    assert len(server.requests) == FAILURES_MAX
+    assert len(server.requests) == TELEGRAM_FAILURES_MAX
     assert (await entries(house))[-1].message.metadata["degraded"] is True
     server.heal()
     server.say("Now I can.")
@@ -1066,7 +1066,7 @@ async def test_answers_can_be_given_by_a_process_apart(config, telegram, server)
             assert telegram.push(telegram.said("Hello?"), url, SECRET) == [200]
             answer = [sys.executable, "-m", "firnline", "telegram", "answer"]
             once = subprocess.run([*answer, "--once"], capture_output=True, text=True, check=True)
-            assert once.stdout == "1 answers\n"
+            assert once.stdout == "1 answer\n"
             assert telegram.push(telegram.said("And now?"), url, SECRET) == [200]
             with subprocess.Popen(answer) as process:
                 eventually(lambda: len(telegram.texts(7)) > 1)

@@ -4,7 +4,8 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from firnline.server.telegram.split import PARTS_MAX, UNITS_MAX, parts_of, split, units
+from firnline.server.limits import TELEGRAM_PARTS_MAX
+from firnline.server.telegram.split import UNITS_MAX, parts_of, split, units
 
 # All of Unicode, lone surrogates too, with what joins characters more often than by chance.
 JOINING = "\u200d\u0301\ufe0f\U0001f3fd\U0001f1e9\U0001f1ea\U000e0067\u1161\U0001f468 \n.。"
@@ -79,9 +80,9 @@ def test_a_paragraph_that_would_leave_a_part_nearly_empty_is_no_place_to_cut():
 def test_an_answer_has_a_bounded_number_of_parts_and_says_what_is_missing():
     text = "".join(f"{number:09} " for number in range(50_000))
     parts = parts_of(text)
-    assert len(parts) == PARTS_MAX
+    assert len(parts) == TELEGRAM_PARTS_MAX
     assert all(utf16(part) <= UNITS_MAX for part in parts)
     shown = text.index(parts[-2]) + len(parts[-2])
-    assert parts[:-1] == split(text)[: PARTS_MAX - 1]
+    assert parts[:-1] == split(text)[: TELEGRAM_PARTS_MAX - 1]
     assert parts[-1] == f"[{len(text) - shown:,} more characters are kept in the conversation.]"
     assert parts_of("short") == ["short"]

@@ -18,11 +18,11 @@ import psutil
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from support import debian
+
 EXISTING = os.environ.get("FIRNLINE_TEST_POSTGRES", "")
 ROLE = "firnline_test"
 NOT_AVAILABLE = "server not available"
-
-PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 _STARTS = 20
 _NOBODY = 65534  # the server does not run as root
@@ -42,12 +42,6 @@ def binaries():
     return Path(found.origin).parent / "pginstall" / "bin" if found else None
 
 
-def stock_binaries():
-    """The folder of the programs that Debian packages, or None."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    return found[-1].parent if found else None
-
-
 @contextmanager
 def pgbouncer(server, role):
     """The URL of a PgBouncer in front of a server, which gives each transaction any connection."""
@@ -58,10 +52,14 @@ def pgbouncer(server, role):
         f"listen_port = 6432\nunix_socket_dir = {folder}\nauth_type = any\ndefault_pool_size = 3\n"
     )
     (folder / "ini").write_text(settings)
+    folder.chmod(0o755)
     if user is not None:
         os.chown(folder, user, user)
     log = (folder / "log").open("wb")
-    process = subprocess.Popen([PGBOUNCER, folder / "ini"], user=user, stderr=log, stdout=log)
+    program = debian.readable(debian.find("pgbouncer"), user, folder)
+    environment = debian.environment(program)
+    command = [program, folder / "ini"]
+    process = subprocess.Popen(command, user=user, env=environment, stderr=log, stdout=log)
     try:
         deadline = time.monotonic() + 20
         while not (folder / ".s.PGSQL.6432").exists():
@@ -78,13 +76,13 @@ def pgbouncer(server, role):
 class Server:
     """A server that can be killed and started again."""
 
-    def __init__(self, *, durable=False, programs=None, **settings):
+    def __init__(self, *, durable=False, stock=False, **settings):
         disk = "/var/tmp" if durable and Path("/var/tmp").is_dir() else None  # /tmp may be memory
         self.folder = Path(tempfile.mkdtemp(prefix="firnline-pg-", dir=disk))
         self._data = self.folder / "data"
-        self._programs = programs or binaries()
+        self._programs = None if stock else binaries()
         self._settings = {**_SETTINGS, **({} if durable else _FAST), **settings}
-        self._process = None
+        self._process = self._environment = None
         self._user = _NOBODY if os.geteuid() == 0 else None
         try:
             self._prepare()
@@ -101,12 +99,15 @@ class Server:
     def _prepare(self):
         if self._user is not None:
             os.chown(self.folder, self._user, self._user)
-            if subprocess.run([self._programs / "postgres", "--version"], user=self._user,
-                              check=False, capture_output=True).returncode:  # fmt: skip
-                self._programs = self._copied()
+        if self._programs is None:
+            packaged = debian.readable(debian.find("postgres"), self._user, self.folder)
+            self._programs, self._environment = packaged.parent, debian.environment(packaged)
+        elif self._user is not None and not debian.starts(self._programs / "postgres", self._user):
+            self._programs = self._copied()
         command = [self._programs / "initdb", "-D", self._data, "-U", "postgres", "--auth=trust"]
         command += ["--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
-        subprocess.run(command, check=True, capture_output=True, user=self._user, cwd=self.folder)
+        subprocess.run(command, check=True, capture_output=True, user=self._user, cwd=self.folder,
+                       env=self._environment)  # fmt: skip
 
     def _copied(self):
         """The programs in a place that every user may read, with the libraries next to them."""
@@ -134,6 +135,7 @@ class Server:
                 [self._programs / "postgres", "-D", self._data, "-k", self.folder, *options],
                 user=self._user,
                 cwd=self.folder,
+                env=self._environment,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 start_new_session=True,

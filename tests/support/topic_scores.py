@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from firnline import Entry, Message
+from firnline import Entry, Memory, Message, strategies
 
 FOLDER = Path(__file__).parent / "gold_topics"
 START = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -63,6 +63,23 @@ def _chat(language, text):
             followups += [seq] if star else []
         entries.append(Entry(seq, message, 10, 10 * seq + 10, "", "o200k_base"))
     return GoldChat(language, name, entries, labels, followups)
+
+
+async def live_topics(chat, opening=(), url="memory:"):
+    """The topics of the user's messages after a chat whose contexts were built in every turn."""
+    async with Memory.open(url, strategy=strategies.topics(), worker=False) as memory:
+        for message in opening:
+            await memory.append("c", [message])
+            await memory.context("c", 6_000)
+        for entry in chat.entries:
+            await memory.append("c", [entry.message])
+            if entry.message.role == "user":
+                await memory.context("c", 6_000, question=entry.message.text)
+        found = {}
+        for topic in await memory.topics("c"):
+            seqs = await memory.topic_seqs("c", topic.topic_id)
+            found |= {seq - len(opening): topic.topic_id for seq in seqs}
+        return {seq: found[seq] for seq in chat.labels}
 
 
 def score(chat, topics):

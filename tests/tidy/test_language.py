@@ -69,7 +69,7 @@ PROSE = re.compile(
     rf"(?<=\w[ ,;]){WORDS}|(?<=[,;] ){WORDS}|{WORDS}(?=[,;]? \w)|{ALONE}", re.IGNORECASE
 )
 """One of these words next to another word, or alone, if no field has its name."""
-DATA = ("language/lexicon.py", "digest/prompts.py")
+DATA = ("language/lexicon.py", "digest/prompts.py", "digest/values.py")
 """Lists of words that people use, and prompts."""
 SQL = re.compile(r"(SELECT|INSERT|DELETE|UPDATE|CREATE)\b")
 """Statements: names of tables and columns are stored, so they stay."""

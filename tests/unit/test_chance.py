@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from firnline.recall import weights
-from firnline.recall.chance import EARNED_CHANCE, EARNED_MAX, chances, count_earned
+from firnline.recall.chance import EARNED_CHANCE, chances, count_earned
+from firnline.recall.limits import EARNED_MAX
 from firnline.recall.rank import RankedEntry
 
 SCORES = some.lists(some.floats(-50, 1_000), max_size=40)

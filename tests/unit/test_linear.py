@@ -15,11 +15,11 @@ from firnline import Message
 from firnline.context import marks
 from firnline.context.context import Piece, _merged
 from firnline.digest import items
-from firnline.digest.preferences import LIST_SPLIT
 from firnline.embedding.wordpiece import wordpiece
 from firnline.errors import InputError, ModelError
 from firnline.language import date_words, stop_words
 from firnline.language.names import fold_name
+from firnline.language.statements.preferences import LIST_SPLIT
 from firnline.language.terms import fold, index_terms
 from firnline.log import json_text, limits
 from firnline.log.entry import Entry

@@ -7,7 +7,8 @@ import pytest
 
 from firnline.log.entry import Hit
 from firnline.log.message import Message, Part, ToolCall
-from firnline.recall.repeats import COMPARED_MAX, without_repeats
+from firnline.recall.limits import REPEATS_COMPARED
+from firnline.recall.repeats import without_repeats
 from support.entries import entry
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
@@ -102,5 +103,5 @@ def test_a_long_text_repeats_only_an_equal_one():
 
 
 def test_equal_words_are_found_however_far_down():
-    others = [f"Statement number {number} about one thing." for number in range(COMPARED_MAX)]
-    assert _kept(TEXT, *others, TEXT) == list(range(COMPARED_MAX + 1))
+    others = [f"Statement number {number} about one thing." for number in range(REPEATS_COMPARED)]
+    assert _kept(TEXT, *others, TEXT) == list(range(REPEATS_COMPARED + 1))

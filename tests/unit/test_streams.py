@@ -75,7 +75,7 @@ async def test_trouble_with_tidying_up_is_logged(caplog: pytest.LogCaptureFixtur
 async def test_a_client_that_got_everything_leaves_no_timer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(streams, "LINGER_SECONDS", 0.0)
+    monkeypatch.setattr(streams, "READ_ON_SECONDS", 0.0)
     opened, keeper = Streams(1), _Slow()
     await _heard(opened, keeper)
     await keeper.tidying.wait()

@@ -129,19 +129,19 @@ def from_content(
     parts = content.parts or []
     called = [part.function_call for part in parts if part.function_call]
     returned = [part.function_response for part in parts if part.function_response]
-    said = [part for part in parts if _is_content(part)]
+    contents = [part for part in parts if _is_content(part)]
     time = datetime.fromtimestamp(timestamp, UTC) if timestamp else None
-    about: dict[str, Any] = {"name": author, "created_at": time}
-    found: list[Message] = []
-    if said or called:
-        texts = [part.text for part in said if part.text and not part.thought]
-        plain = len(texts) == len(said)
-        inside = "\n".join(texts) if plain else tuple(map(_to_part, said))
+    fields: dict[str, Any] = {"name": author, "created_at": time}
+    messages: list[Message] = []
+    if contents or called:
+        texts = [part.text for part in contents if part.text and not part.thought]
+        plain = len(texts) == len(contents)
+        inside = "\n".join(texts) if plain else tuple(map(_to_part, contents))
         role: Any = "user" if author == "user" else "assistant"
         calls = tuple(ToolCall.of(c.id or "", c.name or "", c.args or {}) for c in called)
-        found.append(Message(role, inside or None, tool_calls=calls, **about))
-    return found + [
-        Message.tool(_tool_result(r), tool_call_id=r.id or "", **about) for r in returned
+        messages.append(Message(role, inside or None, tool_calls=calls, **fields))
+    return messages + [
+        Message.tool(_tool_result(r), tool_call_id=r.id or "", **fields) for r in returned
     ]
 
 

@@ -53,16 +53,18 @@ class FirnlineHistory(HistoryProvider):
     ) -> list[FrameworkMessage]:
         """A context of the conversation, with room for the input of the current run."""
         del state, kwargs
-        name, given = _require_session(session_id), _INPUT.get()
+        name, run_input = _require_session(session_id), _INPUT.get()
         head = await self._memory.head(name)
         if head is None or not head.entries:
             return []
-        said = [ours for message in given for ours in from_framework(message)]
-        waiting = await self._open_calls(name, head.entries, answered_ids(given))
+        messages = [ours for message in run_input for ours in from_framework(message)]
+        waiting = await self._open_calls(name, head.entries, answered_ids(run_input))
         count = counter(self._budget.model) if self._budget.model else counter()
-        budget = less(self._budget, sum(map(count.message, (*said, *waiting))))
-        asked = next((message.text for message in reversed(said) if message.role == "user"), None)
-        context = await self._memory.context(name, budget, asked, past=True)
+        budget = less(self._budget, sum(map(count.message, (*messages, *waiting))))
+        question = next(
+            (message.text for message in reversed(messages) if message.role == "user"), None
+        )
+        context = await self._memory.context(name, budget, question, past=True)
         return [to_framework(message) for message in (*context.messages, *waiting)]
 
     async def _open_calls(self, name: str, end: int, answered: Collection[str]) -> list[Message]:

@@ -111,20 +111,20 @@ class HistorySync:
 
     def _entries(
         self,
-        known: _LogState,
+        state: _LogState,
         ids: Sequence[str],
         start: int,
-        given: Sequence[Message],
+        messages: Sequence[Message],
         chains: Sequence[str],
     ) -> list[int | None]:
         """The entries of the messages from index `start` on; None for new ones."""
-        own = [known.ids.get(name) for name in ids[start:]]
+        by_id = [state.ids.get(name) for name in ids[start:]]
         like = [
-            () if name and self._stable else known.chains.get(chain, ())
+            () if name and self._stable else state.chains.get(chain, ())
             for name, chain in zip(ids[start:], chains, strict=True)
         ]
         return _match_entries(
-            given, own, like, known.ids[ids[start - 1]] if start else -1, known.answered
+            messages, by_id, like, state.ids[ids[start - 1]] if start else -1, state.answered
         )
 
     async def _refresh(self, conversation: str, reach: int) -> _LogState:
@@ -153,35 +153,35 @@ def _start(known: _LogState, ids: Sequence[str]) -> tuple[int, str]:
 
 
 def _match_entries(
-    given: Sequence[Message],
-    own: Sequence[int | None],
+    messages: Sequence[Message],
+    by_id: Sequence[int | None],
     like: Sequence[Sequence[int]],
     floor: int,
     answered: int,
 ) -> list[int | None]:
-    """The entry of each message: its `own` by id, or one with the same hash, or None.
+    """The entry of each message: the one by its id, or one with the same hash, or None.
 
     Entries come after `floor` and in the order of their messages. A user message after the
     history's last answer is not answered yet, so its entry comes after the log's last answer. The
     newest question matches the newest entry: its answer may be equal to an older one and is still
     a different message.
     """
-    asks = [is_question(message) for message in given]
-    others = (at for at, message in enumerate(given) if not asks[at] and not _is_system(message))
+    asks = [is_question(message) for message in messages]
+    others = (at for at, message in enumerate(messages) if not asks[at] and not _is_system(message))
     turn = max(others, default=-1) + 1
-    newest = max((at for at in range(len(given)) if asks[at]), default=len(given) - 1)
-    floors = list(accumulate((-1 if seq is None else seq for seq in own), max, initial=floor))
-    found, above = list(own), sys.maxsize
+    newest = max((at for at in range(len(messages)) if asks[at]), default=len(messages) - 1)
+    floors = list(accumulate((-1 if seq is None else seq for seq in by_id), max, initial=floor))
+    matches, above = list(by_id), sys.maxsize
     for at in range(newest, -1, -1):
         below = max(floors[at], answered) if asks[at] and at >= turn else floors[at]
-        if found[at] is None:
-            found[at] = max((seq for seq in like[at] if below < seq < above), default=None)
-        above = min(above, above if (seq := found[at]) is None else seq)
-    for at in range(newest + 1, len(given)):
-        before = found[at - 1]
-        if found[at] is None and before is not None:
-            found[at] = next((seq for seq in like[at] if seq > before), None)
-    return found
+        if matches[at] is None:
+            matches[at] = max((seq for seq in like[at] if below < seq < above), default=None)
+        above = min(above, above if (seq := matches[at]) is None else seq)
+    for at in range(newest + 1, len(messages)):
+        before = matches[at - 1]
+        if matches[at] is None and before is not None:
+            matches[at] = next((seq for seq in like[at] if seq > before), None)
+    return matches
 
 
 def _is_system(message: Message) -> bool:

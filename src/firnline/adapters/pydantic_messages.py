@@ -114,22 +114,22 @@ def to_history(context: Context, stored: Mapping[int, HistoryItem]) -> list[Mode
 
     Without instructions: the request has them already.
     """
-    given = {id(piece.message) for piece in context["system"].pieces if piece.entry is None}
+    instructions = {id(piece.message) for piece in context["system"].pieces if piece.entry is None}
     pieces = [
         (stored.get(piece.entry.seq) if piece.entry else None, piece)
         for piece in context.pieces
-        if id(piece.message) not in given
+        if id(piece.message) not in instructions
     ]
-    found: list[ModelMessage] = []
+    history: list[ModelMessage] = []
     for _, run in groupby(pieces, key=lambda pair: id(pair[0].message if pair[0] else pair[1])):
         pairs = list(run)
         place, piece = pairs[0]
         if place is None or isinstance(place.message, ModelResponse):
-            own = place.message if place and piece.whole else None
-            found.append(own or _new_message(piece.message))
+            original = place.message if place and piece.whole else None
+            history.append(original or _new_message(piece.message))
         else:
-            found.append(_request(place.message, pairs))
-    return found
+            history.append(_request(place.message, pairs))
+    return history
 
 
 def _request(

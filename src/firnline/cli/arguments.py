@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from firnline.memory import DEFAULT_TENANT
+
 DEFAULT_STORE: Final = "sqlite:///firnline.db"
 
 Command: TypeAlias = Callable[..., argparse.ArgumentParser]
@@ -33,7 +35,8 @@ def shared_options() -> argparse.ArgumentParser:
         help=f"the store (default: $FIRNLINE_STORE, or {DEFAULT_STORE})",
     )
     shared.add_argument(
-        "--tenant", default="default", help="the owner of the conversations (default: %(default)s)"
+        "--tenant",
+        help=f"the owner of the conversations (default: {DEFAULT_TENANT}; of a worker, all)",
     )
     shared.add_argument("--json", action="store_true", help="print JSON, one object per line")
     return shared

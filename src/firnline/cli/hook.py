@@ -46,7 +46,7 @@ _EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
     CURSOR: EVENTS,
 }
 _MARK: Final = "/api/v1/hooks/"
-_SECONDS: Final = 5
+_SECONDS: Final = 3  # more than curl waits; agents allow little at the end of a session
 
 
 def _config_of(agent: str) -> Path:

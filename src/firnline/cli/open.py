@@ -29,7 +29,7 @@ def open_memory(
     _check_store(options, create=create)
     # No worker: the command ends at once, so nothing would create digests in its background.
     return Memory.open(
-        options.store, tenant=options.tenant, worker=False, background=False, signer=signer
+        options.store, tenant=_tenant(options), worker=False, background=False, signer=signer
     )
 
 
@@ -45,16 +45,20 @@ def with_memory(
     For work that may take long: Ctrl-C cancels it, so it can release its lease.
     """
     _check_store(options, create=create)
-    model = _model(options)
+    model, tenant = _model(options), _tenant(options)
 
     async def run() -> T:
         # A command ends at once, so nothing would create digests in its background.
         alone: MemoryOptions = {"worker": False, "background": False}
-        chosen: MemoryOptions = {"tenant": options.tenant, "model": model, **alone, **more}
+        chosen: MemoryOptions = {"tenant": tenant, "model": model, **alone, **more}
         async with asynchronous.Memory.open(options.store, **chosen) as memory:
             return await work(memory)
 
     return asyncio.run(run())
+
+
+def _tenant(options: argparse.Namespace) -> str:
+    return asynchronous.DEFAULT_TENANT if options.tenant is None else str(options.tenant)
 
 
 async def run_until_signal(work: Coroutine[Any, Any, T]) -> T | None:

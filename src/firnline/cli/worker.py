@@ -1,10 +1,8 @@
-"""The command worker: a process that creates pending digests of all tenants."""
+"""The command worker: a process that creates pending digests of all tenants, or of one."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import random
 import sys
 import time
 from collections.abc import Callable
@@ -15,7 +13,7 @@ from firnline.cli.arguments import Command, add_model_options
 from firnline.cli.open import run_until_signal, with_memory
 from firnline.cli.output import print_json
 from firnline.cli.terminal import plain
-from firnline.errors import FirnlineError, InputError
+from firnline.errors import InputError
 from firnline.log.entry import Key
 from firnline.log.text import plural
 from firnline.memory import Memory
@@ -43,9 +41,11 @@ def _worker(options: argparse.Namespace) -> None:
     observe = _observer(counts, as_json=options.json)
     if not options.once:
         writer = options.model or "offline"
+        whose = f"tenant {options.tenant}" if options.tenant is not None else "all tenants"
         print(
             plain(
-                f"worker: watching {redact_url(options.store)}, model: {writer}; Ctrl-C stops it"
+                f"worker: watching {redact_url(options.store)}, {whose}, model: {writer};"
+                " Ctrl-C stops it"
             ),
             file=sys.stderr,
         )
@@ -95,33 +95,29 @@ def _print_counts(counts: _WorkerCounts, *, as_json: bool) -> None:
 
 
 async def _work(memory: Memory, options: argparse.Namespace) -> None:
-    """Work until nothing is due, or until a signal."""
-    work = _create_due(memory) if options.once else _run(memory, options.poll)
-    await run_until_signal(work)  # an interrupted digest stays pending
+    """Work until nothing is due, or until a signal; an interrupted digest stays pending."""
+    all_tenants = options.tenant is None
+    if options.once:
+        await run_until_signal(_create_due(memory, all_tenants=all_tenants))
+    else:
+        working = memory.work(all_tenants=all_tenants, poll_seconds=options.poll)
+        await run_until_signal(working)
 
 
-async def _run(memory: Memory, poll_seconds: float) -> None:
-    while True:
-        try:
-            await _create_due(memory)
-        except FirnlineError as error:
-            print(plain(f"worker: looking for work failed: {error}"), file=sys.stderr)
-        await asyncio.sleep(poll_seconds * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
-
-
-async def _create_due(memory: Memory) -> None:
+async def _create_due(memory: Memory, *, all_tenants: bool) -> None:
     """Create digests until none is due, or none can be created."""
     before: list[Key] = []
     created = 0
-    while due := await memory.due(limit=_PAGE, all_tenants=True):
+    while due := await memory.due(limit=_PAGE, all_tenants=all_tenants):
         if due == before and not created:
             break
-        before, created = due, await memory.work(once=True, all_tenants=True)
+        before, created = due, await memory.work(once=True, all_tenants=all_tenants)
 
 
 def add(command: Command) -> None:
     """Add this command to the parser."""
-    worker = command("worker", _worker, "Create pending digests of all tenants, in the background.")
+    text = "Create pending digests in the background, of all tenants or of one."
+    worker = command("worker", _worker, text)
     worker.add_argument("--once", action="store_true", help="stop when nothing is due")
     worker.add_argument(
         "--poll",

@@ -2,19 +2,20 @@
 
 A log that fits is shown whole, and nothing else. Otherwise the system messages, the pinned entries
 and the user's newest question are required. If they do not fit, nothing is cut and `BudgetError`
-names what takes the room; only a past question is shortened. Then follow, while there is room: the
-task, the important data, the digests, the newest entries unit by unit, and recalled entries.
+names what takes the room; only a past question is shortened. The task follows, and the `layout`
+says how the rest is split: important data and digests, the newest entries unit by unit, quotes.
 
 What a plan lets be opened is shown word for word as far as there is room: first as the beginning of
-the newest entries, then as quotes next to the recalled ones.
+the newest entries, then as quotes of the entries before, or of whatever matches the question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final
+from itertools import chain
+from typing import Final
 
 from firnline.context import quote
 from firnline.context.budget import Budget
@@ -25,78 +26,39 @@ from firnline.context.context import (
     LeftOut,
     Piece,
     Section,
-    SectionName,
+    ranges,
 )
-from firnline.context.plan import Plan, Unit, View, data_room, units
+from firnline.context.layout import Layout, OpenLayouts, closed_layout
+from firnline.context.material import Material
+from firnline.context.plan import Plan, Unit, View, is_question, units
+from firnline.context.quote import Group, HitGroups
 from firnline.context.render import (
     GAP_NOTE,
     NOTES,
-    NOTHING_YET,
+    STATED_CHARS_MIN,
     Sizes,
     excerpt,
-    render_data,
-    render_digest,
     render_task,
     shortened,
 )
-from firnline.context.verbatim import (
-    SizedUnit,
-    holds_whole_log,
-    opened_from,
-    sized_units,
-    stands_before,
-)
+from firnline.context.summaries import Summaries
+from firnline.context.verbatim import SizedUnit, holds_whole_log, sized_units
 from firnline.errors import BudgetError
-from firnline.log.entry import Digest, Entry, Hit, live
+from firnline.log.entry import Entry, Hit, live
 from firnline.log.message import Message
 from firnline.log.tokens import REPLY_TOKENS
 
 _TASK_SHARE: Final = 4
-_MEMORY_SHARE: Final = 2
-"""Important data and digests may take one in so many tokens, however short the tail is: they are at
-the start of the prompt, so they may change only if a digest does."""
-_DIGEST_SHARE: Final = 12
-"""The newest digest gets one in so many tokens even if nearly all others are for quotes."""
+_LEAST_MEMORY: Final = 2  # times the digests: the room if one message is larger than a limit
 _PAST_SHARE: Final = 4  # of the room is left for the rest by a past question
-_DATA_STEPS: Final = 16
-_NEWEST_UNITS: Final = 2  # the question and what it follows
-_LIKELY: Final = 0.001
-"""The chance of a message to be evidence above which it is quoted before the newest messages."""
-_BEST_HITS: Final = 3  # are quoted before them, however unlikely
-_OPENED_SHARE: Final = 16
 _FREE_SHARE: Final = 10
-"""If more than one in so many tokens is free, older entries are quoted."""
-
-
-def _no_data(first_shown: int | None = None) -> Mapping[str, Any]:  # noqa: ARG001 - a default
-    return {}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
-    """Everything a context can include besides the view.
-
-    `question` is the user's newest message; it is `past` if the question to answer is not stored
-    yet. `recalled` are entries that match the question, best first; the first `earned` of them are
-    worth their place. `recall_tokens` are kept for them; None if there is no question. `data` gives
-    the important data that the entries from a number on do not show, or all of it.
-    `log_tokens` are those of the whole log.
-    """
-
-    conversation: str
-    strategy: str
-    system: tuple[Message | Entry, ...] = ()
-    pinned: tuple[Entry, ...] = ()
-    task: str = ""
-    data: Callable[[int | None], Mapping[str, Any]] = _no_data
-    question: Entry | None = None
-    past: bool = False
-    recalled: tuple[Hit, ...] = ()
-    earned: int = 0
-    recall_tokens: int | None = None
-    tools_tokens: int = 0
-    debts: tuple[str, ...] = ()
-    log_tokens: int = 0
+"""If more than one in so many tokens is free, more is shown."""
+_SPARE_SHARE: Final = 32  # what is free after that, so that the prompt changes less
+_FILL_TOKENS: Final = 100  # fewer are not worth a message of quotes
+_APART_TOKENS: Final = 1_500
+"""In a smaller room all quotes are one message: each has its own framing and days."""
+_EXCERPTS_MAX: Final = 8
+_CHANCES_SHOWN: Final = 5
 
 
 def assemble(view: View, plan: Plan, budget: Budget, material: Material, sizes: Sizes) -> Context:
@@ -128,10 +90,12 @@ class _Assembly:
         self.limit = min(budget.limit, plan.limit_tokens or budget.limit)
         self.framing = REPLY_TOKENS
         self.left_out: list[LeftOut] = []
-        self.degraded: list[str] = list(material.debts)
+        self.degraded: list[str] = list(material.problems)
         self.room = budget.limit - material.tools_tokens - self.framing
         self.must: dict[str, tuple[Piece, ...]] = {}
         self.notes = 0
+        self.stated = ""
+        self.summaries = Summaries(view, plan, budget, material, sizes)
 
     def check_room(self) -> None:
         if self.whole() is None:
@@ -141,42 +105,34 @@ class _Assembly:
         if (whole := self.whole()) is not None:
             return whole
         question = self._mandatory()
-        if self.plan.open_max is not None:
-            # If one message is as large as the limit, there is room for digests all the same.
-            least = _MEMORY_SHARE * sum(digest.tokens for digest in self.view.digests)
-            self.room = max(self._within_limit(), min(self.room, least))
-        # Shares do not depend on the question, so that they are the same in every turn.
+        # If one message is as large as the limit, there is room for digests all the same.
+        least = _LEAST_MEMORY * sum(digest.tokens for digest in self.view.digests)
+        self.room = max(self.room - self.budget.limit + self.limit, min(self.room, least), 0)
         asked = sum(piece.tokens for piece in question)
         task = self._task(min((self.room + asked) // _TASK_SHARE, self.room))
-        free = self.room + asked
-        floor = self._digest_floor(free)
-        late = self._late_room(free - floor)
-        share = floor + (free - floor - late) // _MEMORY_SHARE
-        if self.plan.memory_tokens is not None:
-            share = min(share, self.plan.memory_tokens)
-        kept = self._kept_late(late, free - share)
-        self.room -= kept
-        first, important, digests = self._memory(min(share, self.room), free - late)
-        recent = self._recent(question, self._start(first), self.room)
-        self.room += kept
-        gap = self._gap_before(recent)
-        if gap is None and all(piece.entry for piece in recent.pieces):
+        layout = self._layout(asked)
+        self._note_memory(layout)
+        important = self._taken(layout.important)
+        digests = self._taken(self.summaries.section(layout.digests, self.units, layout.first))
+        self.stated = "\n".join(m.text for m in (*important.messages, *digests.messages))
+        recent = self._recent(question, layout.first, self.room - layout.kept)
+        gaps = self._gaps(recent)
+        if self.asks or not any(gaps):
             self.room, self.notes = self.room + self.notes, 0  # no note is needed
-        opened, recalled, hits = self._quotes(recent, first, late)
-        quoted = {entry.seq for entry in (*opened.entries, *recalled.entries)}
-        if gap is not None and quoted.issuperset(gap):
-            self.room += self._gap(gap[0], gap[-1]).tokens  # this note is not needed
-        recent = self._with_excerpt(recent, first, quoted)
+        recent, opened, recalled = self._quoted(layout, recent)
+        digests, recent = self._with_notes(digests, recent, opened, recalled)
         sections = [
             Section("system", self.must["system"]),
             Section("pinned", self._pins_outside(recent)),
             task,
             important,
-            self._with_gap(digests, gap, quoted),
+            digests,
             recent,
             opened,
             recalled,
         ]
+        quoted = {entry.seq for entry in (*opened.entries, *recalled.entries)}
+        hits = tuple(hit for hit in self.material.recalled if hit.seq in quoted)
         return self._made(sections, hits)
 
     def _made(self, sections: Sequence[Section], hits: tuple[Hit, ...] = ()) -> Context:
@@ -189,7 +145,7 @@ class _Assembly:
             framing_tokens=self.framing,
             left_out=tuple(self.left_out),
             degraded=tuple(self.degraded),
-            crowded=len(self.degraded) > len(self.material.debts),
+            crowded=len(self.degraded) > len(self.material.problems),
             reason=self.plan.reason,
             hits=hits,
             log_tokens=self.material.log_tokens,
@@ -215,11 +171,8 @@ class _Assembly:
         used = fixed + sum(section.tokens for section in (system, task, recent))
         if used > self.limit:
             return None
-        stated = [self._digest_piece(d, residue=True) for d in self._digests_before(0)]
-        digests = Section("digests", tuple(stated))
-        data = self.material.data(0) if self.plan.important else {}
-        text = [self.sizes.piece(Message.user(render_data(data)))] if any(data.values()) else []
-        important = Section("important", tuple(text))
+        digests = Section("digests", tuple(map(self.summaries.piece, self.summaries.before(0))))
+        important = self.summaries.all_data(0)
         if used + digests.tokens + important.tokens > self.limit:
             return None
         for problem in self._problem_units():
@@ -303,182 +256,113 @@ class _Assembly:
 
     # -- memory -------------------------------------------------------------------------------
 
-    def _chooses_quotes(self) -> bool:
-        """Whether quotes are worth more than the rest, which is no failure if it does not fit."""
-        return self.plan.open_max is not None and self.material.recall_tokens is not None
+    @property
+    def opens(self) -> bool:
+        """Whether digests are opened."""
+        return self.plan.open_max is not None
 
-    def _late_room(self, free: int) -> int:
-        """The share of quotes. It changes with a digest, or in steps where digests lag behind."""
-        asked, most = self.material.recall_tokens, self.plan.open_max
-        if asked is None:
-            return 0
-        if most is None:
-            return asked
-        log = self.view.covered_tokens + max(self.view.open_tokens, most)
-        return quote.share(free, log, self.budget.recall_tokens)
+    @property
+    def asks(self) -> bool:
+        """Whether there is a question for which messages may be quoted."""
+        return bool(self.material.recall_tokens)
 
-    def _digest_floor(self, free: int) -> int:
-        """The room that the newest digest gets in any case."""
-        if self.plan.open_max is None or not self.plan.digests:
-            return 0
-        newest = self._digest_piece(self.view.digests[-1], residue=False)
-        return min(newest.tokens, free // _DIGEST_SHARE)
+    def _layout(self, asked: int) -> Layout:
+        """How the room is split; shares do not depend on the question, so that they stay."""
+        free = self.room + asked
+        if not self.opens:
+            late = self.material.recall_tokens or 0
+            return closed_layout(
+                self.plan,
+                self.summaries,
+                room=self.room,
+                free=free,
+                late=late,
+                wanted=quote.needed(self.hits.best, self.sizes, late),
+            )
+        layouts = OpenLayouts(
+            view=self.view,
+            plan=self.plan,
+            budget=self.budget,
+            material=self.material,
+            sizes=self.sizes,
+            summaries=self.summaries,
+            hits=self.hits,
+            found=self.units,
+            free=free,
+            asked=asked,
+            notes=self.notes,
+        )
+        return layouts.best()
 
-    def _kept_late(self, share: int, free: int) -> int:
-        """The room that is kept for quotes next to the newest messages."""
-        if self.plan.open_max is None:
-            return min(share, self.room * 3 // 5)
-        newest = sum(sized.tokens for sized in self.units[-_NEWEST_UNITS:])
-        return min(quote.next_to(newest, share, free), self.room)
-
-    def _memory(self, room: int, stable: int) -> tuple[int, Section, Section]:
-        """The first entry to show word for word, and the important data and digests before it.
-
-        The first entry depends on the `stable` room, which the newest messages do not change.
-        """
-        first, open_max = self.plan.recent_from, self.plan.open_max
-        share = self._data_room(room)
-        important, cut = self._important(share)
-        digests = self._digests(room - important.tokens)
-        if open_max is not None:
-            # What is shown word for word needs no important data, which makes room for more.
-            sizes = [(digest, piece.tokens) for digest, piece in digests]
-            for notes in self._notes_to_spare():
-                for _ in range(2):
-                    most = stable + notes - important.tokens
-                    opened = self._opened_from(sizes, open_max, most)
-                    first = self.plan.recent_from if opened is None else opened
-                    important, cut = self._important(share, first)
-                if notes and opened is not None and self._needs_no_note(opened):
-                    self.room, self.notes = self.room + notes, 0
-                    break
-        if cut:
-            self._leave_out(cut, "no room")
-        shown = [(d, piece) for d, piece in digests if d in self._digests_before(first)]
-        self._note_digests(shown, first)
-        why = f"messages {shown[0][0].first_seq}-{shown[-1][0].last_seq}" if shown else ""
-        pieces = tuple(piece for _, piece in shown)
-        return first, self._taken(important), self._taken(Section("digests", pieces, why))
-
-    def _notes_to_spare(self) -> tuple[int, ...]:
-        """The room of notes on gaps, if there may be none, and then without it."""
-        return (0,) if self.material.recall_tokens is not None else (self.notes, 0)
-
-    def _needs_no_note(self, first: int) -> bool:
-        """Whether digests cover what comes before, and the question comes after."""
-        asked = self.material.question
-        return first <= self._covered() and (asked is None or asked.seq >= first)
-
-    def _opened_from(
-        self, digests: Sequence[tuple[Digest, int]], most: int, room: int
-    ) -> int | None:
-        """The first entry to show word for word; the same before and after a late digest."""
-        start = self.plan.recent_from
-        if self.plan.folds and sum(u.tokens for u in self.units if u.first_seq >= start) > most:
-            start = max(start, self.plan.folds[0].last_seq + 1)
-        return opened_from(self.units, digests, open_from=start, open_max=most, room=room)
-
-    def _start(self, first: int) -> int:
-        """Where the newest messages start: where there is little room, a few are shown anyway."""
-        newest = self.units[-_NEWEST_UNITS:]
-        if self.plan.open_max is None or not newest:
-            return first
-        return min(first, newest[0].first_seq)
-
-    def _data_room(self, memory: int) -> int:
-        """The share of important data: a third, but the newest digest has priority."""
-        share = memory // 3
-        if not self.plan.digests:
-            return share
-        newest = self.view.digests[-1].tokens
-        return share if newest > memory else min(share, memory - newest)
-
-    def _digest_piece(self, digest: Digest, *, residue: bool) -> Piece:
-        text = render_digest(digest, self.plan.heading, residue=residue)
-        return self.sizes.piece(Message(self.plan.digest_role, text))
-
-    def _important(self, room: int, first: int | None = None) -> tuple[Section, str]:
-        """As much important data as fits, and what of it does not."""
-        most = self.plan.data_tokens
-        room = min(room, data_room(self.budget) if most is None else most)
-        data = self.material.data(first) if self.plan.important else {}
-        whole = max(self.view.data_tokens, 1) if first is None else room
-        # Skip sizes that certainly do not fit.
-        most_steps = _DATA_STEPS if whole <= room else room * _DATA_STEPS // whole + 1
-        for steps in range(min(most_steps, _DATA_STEPS), 0, -1):
-            kept = _newest_part(data, steps / _DATA_STEPS)
-            if not any(kept.values()):
-                break
-            piece = self.sizes.piece(Message.user(render_data(kept)))
-            if piece.tokens <= room:
-                cut = "the older part of the important data" if steps < _DATA_STEPS else ""
-                return Section("important", (piece,)), cut
-        return Section("important"), "the important data" if any(data.values()) else ""
-
-    def _digests_before(self, first: int) -> list[Digest]:
-        """The digests of the plan that cover entries before `first`, or what the caller stated."""
-        return [
-            digest
-            for digest in self.view.digests
-            if digest.version in self.plan.digests
-            and digest.text
-            and digest.text != NOTHING_YET
-            and stands_before(digest, first)
-        ]
-
-    def _digests(self, room: int) -> list[tuple[Digest, Piece]]:
-        """The digests of the plan, or the newest that fit."""
-        chosen: list[tuple[Digest, Piece]] = []
-        for digest in reversed(self._digests_before(self.view.next_seq)):
-            piece = self._digest_piece(digest, residue=True)
-            if piece.tokens > room:
-                piece = self._digest_piece(digest, residue=False)
-            if piece.tokens > room:
-                break
-            room -= piece.tokens
-            chosen.append((digest, piece))
-        return chosen[::-1]
-
-    def _note_digests(self, shown: Sequence[tuple[Digest, Piece]], first: int) -> None:
-        """Note the digests before `first` that did not fit."""
-        versions = {digest.version for digest, _ in shown}
-        missing = [d.version for d in self._digests_before(first) if d.version not in versions]
+    def _note_memory(self, layout: Layout) -> None:
+        """Note what of the memory does not fit."""
+        if layout.cut:
+            self._leave_out(layout.cut, "no room")
+        versions = {digest.version for digest, _ in layout.digests}
+        before = self.summaries.before(layout.first)
+        missing = [digest.version for digest in before if digest.version not in versions]
         if missing:
             self._leave_out(f"digest {missing[-1]} and those before it", "no room")
-            if not self._chooses_quotes():
-                self.degraded.append(NO_ROOM_FOR_DIGESTS)
+            self.degraded.append(NO_ROOM_FOR_DIGESTS)
 
-    def _covered(self) -> int:
-        """The first entry that no digest of the plan covers."""
-        shown = [d.last_seq + 1 for d in self.view.digests if d.version in self.plan.digests]
-        return max(shown, default=0)
+    def _gaps(self, recent: Section) -> tuple[range, range]:
+        """What is neither digested nor shown: before the newest messages, and after the question.
 
-    def _gap_before(self, recent: Section) -> range | None:
-        """The entries before the newest ones that are neither digested nor shown, if any."""
-        first = min((p.entry.seq for p in recent.pieces if p.entry), default=self.view.next_seq)
-        start = self._covered() or sum(isinstance(part, Entry) for part in self.material.system)
-        pins = {p.entry.seq for p in self.must["pinned"] if p.entry}
-        last = first - 1
-        while start in pins:
-            start += 1
-        while last in pins:
-            last -= 1
-        return range(start, last + 1) or None
+        The question may be older than all others that are shown.
+        """
+        shown = [piece.entry.seq for piece in recent.pieces if piece.entry]
+        last = self.view.next_seq
+        start = self.summaries.covered or sum(
+            isinstance(part, Entry) for part in self.material.system
+        )
+        before = range(start, min(shown, default=last))
+        asked = self.material.question
+        if asked is None or shown[:1] != [asked.seq] or asked.seq + 1 in shown:
+            return self._without_pins(before), range(0)
+        later = range(max(asked.seq + 1, start), min(shown[1:], default=last))
+        return self._without_pins(before), later
 
-    def _with_gap(self, digests: Section, gap: range | None, quoted: set[int]) -> Section:
-        """Add a note on the gap, unless all of it is quoted."""
-        if gap is None or quoted.issuperset(gap):
-            return digests
-        self._leave_gap_out(gap[0], gap[-1])
-        return replace(digests, pieces=(*digests.pieces, self._gap(gap[0], gap[-1])))
+    def _without_pins(self, gap: range) -> range:
+        pins = {piece.entry.seq for piece in self.must["pinned"] if piece.entry}
+        return _trimmed(gap, pins)
 
-    def _leave_gap_out(self, first: int, last: int) -> None:
+    def _with_notes(
+        self, digests: Section, recent: Section, opened: Section, recalled: Section
+    ) -> tuple[Section, Section]:
+        """The sections with notes on what is not shown before the newest messages, and in them."""
+        quoted = {entry.seq for entry in (*opened.entries, *recalled.entries)}
+        place = next((piece.before for piece in opened.pieces), None)
+        before, after = (self._note(gap, quoted, place) for gap in self._gaps(recent))
+        question, newest = recent.pieces[: len(after)], recent.pieces[len(after) :]
+        return (
+            replace(digests, pieces=(*digests.pieces, *before)),
+            replace(recent, pieces=(*question, *after, *newest)),
+        )
+
+    def _note(self, gap: range, quoted: set[int], place: int | None) -> tuple[Piece, ...]:
+        """A note on a gap, at the place of older messages, which change it.
+
+        None if quotes are scattered over it: they say themselves that they are some of many.
+        """
+        gap = _trimmed(gap, quoted)
+        if not gap:
+            return ()
+        scattered = not quoted.isdisjoint(gap)
+        self._leave_gap_out(gap, scattered=scattered)
+        note = self._gap(gap[0], gap[-1])._replace(before=place)
+        if scattered or note.tokens > self.room + self.notes:
+            return ()
+        self.room -= note.tokens
+        return (note,)
+
+    def _leave_gap_out(self, gap: range, *, scattered: bool) -> None:
         planned = self.plan.recent_count is not None or self.plan.recent_tokens is not None
         kept_out = "they are of other topics" if self.view.topic else "the strategy shows fewer"
         why = self.plan.reason or kept_out if planned else "they are in no digest yet, no room"
-        self._leave_out(f"messages {first} to {last}", why)
-        if not planned and not self._chooses_quotes():
-            self.degraded.append(f"messages {first} to {last} {NO_ROOM_FOR_ENTRIES}")
+        what = f"messages {gap[0]} to {gap[-1]}" + " that are not quoted" * scattered
+        self._leave_out(what, why)
+        if not planned:
+            self.degraded.append(f"{what} {NO_ROOM_FOR_ENTRIES}")
 
     def _gap(self, first: int, last: int) -> Piece:
         return self.sizes.piece(Message.user(GAP_NOTE.format(first, last)))
@@ -509,23 +393,23 @@ class _Assembly:
         for problem in self._problem_units():
             if problem.last_seq >= start:
                 self._leave_out(_named(problem), problem.problem)
-        return Section("recent", self._with_question(question, shown[::-1]))
+        return Section("recent", self._with_question(question, shown[::-1]), self._why(start))
+
+    def _why(self, first: int) -> str:
+        """Which digests are opened, because there is room for what they cover."""
+        digests = self.view.digests if self.opens else ()
+        opened = [digest.version for digest in digests if digest.last_seq >= first]
+        noun = "digest" if len(opened) == 1 else "digests"
+        return f"{noun} {ranges(opened)} opened: there is room" if opened else ""
 
     def _with_question(
         self, question: tuple[Piece, ...], shown: Sequence[tuple[Piece, ...]]
     ) -> tuple[Piece, ...]:
-        """The pieces with the question; if it is older, with a note on the gap."""
+        """The pieces with the question, which may be older than all of them."""
         pieces = tuple(piece for group in shown for piece in group)
-        numbers = [piece.entry.seq for piece in pieces if piece.entry]
         asked = self.material.question.seq if self.material.question else -1
-        if not question or asked in numbers:
-            return pieces
-        first = max(asked, self._covered() - 1) + 1
-        last = min(numbers, default=self.view.next_seq) - 1
-        if first > last:
-            return (*question, *pieces)
-        self._leave_gap_out(first, last)
-        return (*question, self._gap(first, last), *pieces)
+        there = any(piece.entry and piece.entry.seq == asked for piece in pieces)
+        return pieces if there else (*question, *pieces)
 
     def _fitting(
         self, sized: SizedUnit, room: int, question: tuple[Piece, ...]
@@ -545,31 +429,8 @@ class _Assembly:
         # Only a unit that could never fit is shortened; old units are left out instead.
         newest = unit.last_seq == self.view.next_seq - 1 or unit.tokens > self.budget.limit // 2
         short = shortened(pieces, room, self.sizes) if newest or too_long else None
-        for piece in short or ():
-            if piece.entry and not piece.whole:
-                self._leave_out(f"the middle of message {piece.entry.seq}", "too long")
+        self._note_short(short or ())
         return short
-
-    def _with_excerpt(self, recent: Section, first: int, quoted: set[int]) -> Section:
-        """With an excerpt of the newest message not shown, if it alone leaves much room free."""
-        if self.plan.open_max is None or (self.room + self.notes) * _FREE_SHARE <= self.limit:
-            return recent
-        shown = {piece.entry.seq for piece in (*recent.pieces, *self.must["pinned"]) if piece.entry}
-        shown |= quoted
-        for sized in reversed(self.units):
-            if sized.first_seq < first and shown.isdisjoint(e.seq for e in sized.unit.entries):
-                return self._shortened_before(sized, recent)
-        return recent
-
-    def _shortened_before(self, sized: SizedUnit, recent: Section) -> Section:
-        short = shortened(sized.pieces, self.room, self.sizes)
-        if short is None:
-            return recent
-        for piece in short:
-            if piece.entry and not piece.whole:
-                self._leave_out(f"the middle of message {piece.entry.seq}", "too long")
-        self.room -= sum(piece.tokens for piece in short)
-        return replace(recent, pieces=(*short, *recent.pieces))
 
     def _pins_outside(self, recent: Section) -> tuple[Piece, ...]:
         inside = {entry.seq for entry in recent.entries}
@@ -578,59 +439,126 @@ class _Assembly:
 
     # -- quoted entries -----------------------------------------------------------------------
 
-    def _quotes(
-        self, recent: Section, first: int, room: int
-    ) -> tuple[Section, Section, tuple[Hit, ...]]:
-        """Entries that match the question, and older ones for which there is room."""
-        present = {piece.entry.seq for piece in recent.pieces if piece.entry}
-        present |= {entry.seq for entry in self.material.pinned}
-        present |= {e.seq for e in self.material.system if isinstance(e, Entry)}
-        hits = [h for h in self.material.recalled if h.seq not in present and h.message.text]
-        worthy = {hit.seq for hit in self.material.recalled[: self.material.earned]}
-        outdated = {h.seq: h.superseded_by for h in hits if h.superseded_by is not None}
-        opens = self.plan.open_max is not None
-        stated = self.room if self.budget.recall_tokens is None else self.budget.recall_tokens
-        limit = min(self.room, stated) if opens else min(room, self.room, self._within_limit())
-        earned = [hit.entry for hit in hits if hit.seq in worthy]
-        recalled = self._quoted("recalled", earned, limit, outdated)
-        opened = Section("opened")
-        if opens and (self.room + self.notes) * _FREE_SHARE > self.limit:
-            present |= {entry.seq for entry in recalled.entries}
-            rest = [entry for entry in self._to_open(hits, first) if entry.seq not in present]
-            opened = self._quoted("opened", rest, self._room_to_open(), outdated)
-        shown = {entry.seq for entry in (*opened.entries, *recalled.entries)}
-        return opened, recalled, tuple(hit for hit in hits if hit.seq in shown)
+    @cached_property
+    def hits(self) -> HitGroups:
+        """The hits that can be quoted."""
+        return HitGroups(self.material, self.view.next_seq)
 
-    def _room_to_open(self) -> int:
-        """All the room if there is a question; otherwise little, so that the prompt is repeated."""
-        if self.material.recall_tokens is not None:
-            return self.room
-        over = self.room - self.limit // _FREE_SHARE
-        return min(self.room, over + self.limit // _OPENED_SHARE)
+    def _quoted(self, layout: Layout, recent: Section) -> tuple[Section, Section, Section]:
+        """The newest messages, and quotes: of older ones, and of what matches the question."""
+        present = self.material.required | {p.entry.seq for p in recent.pieces if p.entry}
+        earned = self.hits.best
+        if not self.opens:
+            recalled = self._pieces(earned, min(self.room, layout.kept), present)
+            return recent, Section("opened"), self._of_hits(recalled)
+        older = self._older(layout, recent, present)
+        likely = self.hits.likely(self.view.next_seq)
+        stated = self.budget.recall_tokens
+        room = self.room if stated is None else min(self.room, stated)
+        recalled = self._pieces(likely if room < _APART_TOKENS else earned, room, present)
+        late = self._late(likely, layout, present)
+        recent = self._with_excerpts(recent, layout, present)
+        why = ["older messages"] * bool(older) + ["other matches"] * bool(late)
+        opened = Section("opened", (*older, *late), f"{', '.join(why)}: there is room")
+        return recent, opened, self._of_hits(recalled)
 
-    def _quoted(
-        self, name: SectionName, entries: list[Entry], room: int, outdated: Mapping[int, int]
-    ) -> Section:
-        fitting = quote.fitting(entries, room, self.sizes, outdated)
-        return self._taken(quote.section(name, fitting, self.sizes, outdated))
+    def _of_hits(self, pieces: tuple[Piece, ...]) -> Section:
+        """The section of what was recalled, and how likely it is to be of use."""
+        seqs = {entry.seq for piece in pieces for entry in piece.quoted}
+        chances = [f"{hit.chance:.2f}" for hit in self.material.recalled if hit.seq in seqs]
+        more = ", …" if len(chances) > _CHANCES_SHOWN else ""
+        why = f"chance {', '.join(chances[:_CHANCES_SHOWN])}{more}"
+        return Section("recalled", pieces, why if chances else "")
 
-    def _to_open(self, hits: Sequence[Hit], first: int) -> list[Entry]:
-        """What may be quoted if there is room: likely hits, the newest before `first`, the rest.
+    def _pieces(
+        self, groups: Sequence[Group], room: int, present: set[int], before: int | None = None
+    ) -> tuple[Piece, ...]:
+        """As many of the groups as fit, as quotes; they are present then."""
+        waiting: list[Group] = []
+        seen = set(present)
+        for group in groups:
+            if seen.isdisjoint(entry.seq for entry in group) and not self._is_stated(group):
+                waiting.append(group)
+                seen.update(entry.seq for entry in group)
+        entries = quote.fitting(waiting, room, self.sizes, self.hits.outdated)
+        here = present.union(entry.seq for entry in entries)
+        entries = [e for e in entries if self.hits.outdated.get(e.seq, e.seq) in here]
+        pieces = quote.quotes(entries, self.sizes, self.hits.outdated, before)
+        self.room -= sum(piece.tokens for piece in pieces)
+        present.update(entry.seq for entry in entries)
+        return pieces
 
-        A hit that is hardly more likely than any other message comes after the newest ones: they
-        are what the conversation is about.
+    def _is_full(self, used: int = 0) -> bool:
+        """Whether little is free, if so much more is used. Room for notes may not be needed."""
+        return (self.room + self.notes - used) * _FREE_SHARE <= self.limit
+
+    def _is_stated(self, group: Group) -> bool:
+        """Whether digests and important data hold the whole text already."""
+        texts = [entry.message.text for entry in group]
+        return len(texts[0]) >= STATED_CHARS_MIN and all(text in self.stated for text in texts)
+
+    def _older(self, layout: Layout, recent: Section, present: set[int]) -> tuple[Piece, ...]:
+        """Quotes of the messages before the first one shown, in the room that is left for them.
+
+        They stand after the messages that digests cover: what is there changes with every digest.
         """
-        older = [sized.unit.entries for sized in reversed(self.units) if sized.first_seq < first]
-        newest = [entry for unit in older for entry in unit if entry.message.text]
-        best = {hit.seq for hit in hits[:_BEST_HITS]}
-        best |= {hit.seq for hit in hits if hit.chance >= _LIKELY}
-        likely = [hit.entry for hit in hits if hit.seq in best]
-        return [*likely, *newest, *(hit.entry for hit in hits if hit.seq not in best)]
+        room = min(layout.fill, self.room - layout.kept)
+        if room < _FILL_TOKENS:
+            return ()
+        groups: list[Group] = []
+        for sized in reversed(self.units):
+            if sized.first_seq < layout.first and sized.tokens <= room:
+                if not quote.can_be_quoted(sized.unit.entries):
+                    break
+                groups.append(sized.unit.entries)
+        asked = (p.entry.seq for p in recent.pieces if p.entry and is_question(p.message))
+        before = next((seq for seq in asked if seq >= (layout.place or 0)), None)
+        return self._pieces(groups, room, present, before)
 
-    def _within_limit(self) -> int:
-        """What is left of the strategy's own limit, unless a digest is pending that it needs."""
-        over = 0 if self.plan.folds else self.budget.limit - self.limit
-        return max(self.room - over, 0)
+    def _late(
+        self, likely: Sequence[Group], layout: Layout, present: set[int]
+    ) -> tuple[Piece, ...]:
+        """Quotes of what is likely, and of whatever there is room for."""
+        likely = [group for group in likely if present.isdisjoint(e.seq for e in group)]
+        used = quote.needed(likely, self.sizes, self.room)
+        if self._is_full(used):
+            return self._pieces(likely, self.room, present)
+        older = [sized.unit.entries for sized in reversed(self.units)]
+        older = [g for g in older if g[0].seq < layout.first and quote.can_be_quoted(g)]
+        rest = [*(group for _, group in self.hits.groups if self.material.asks), *older]
+        room = max(self.room - self.limit // _SPARE_SHARE, used)
+        return self._pieces([*likely, *rest], room, present)
+
+    def _with_excerpts(self, recent: Section, layout: Layout, present: set[int]) -> Section:
+        """With excerpts of the newest messages that are not there, while much room is free."""
+        short: list[tuple[Piece, ...]] = []
+        tries = 0
+        for sized in reversed(self.units):
+            if self._is_full() or tries == _EXCERPTS_MAX:
+                break
+            if sized.first_seq >= layout.first or not present.isdisjoint(
+                entry.seq for entry in sized.unit.entries
+            ):
+                continue
+            tries += 1
+            pieces = shortened(sized.pieces, self.room, self.sizes)
+            if pieces is not None:
+                short.append(pieces)
+                self.room -= sum(piece.tokens for piece in pieces)
+                self._note_short(pieces)
+        asked = self.material.question
+        older = [pieces for pieces in short[::-1] if asked is None or _seq(pieces) < asked.seq]
+        newer = [pieces for pieces in short[::-1] if pieces not in older]
+        at = int(bool(newer))  # the question comes first if it is older than all that is shown
+        return replace(
+            recent,
+            pieces=(*chain(*older), *recent.pieces[:at], *chain(*newer), *recent.pieces[at:]),
+        )
+
+    def _note_short(self, pieces: Sequence[Piece]) -> None:
+        for piece in pieces:
+            if piece.entry and not piece.whole:
+                self._leave_out(f"the middle of message {piece.entry.seq}", "too long")
 
     # -- bookkeeping --------------------------------------------------------------------------
 
@@ -642,19 +570,21 @@ class _Assembly:
         self.left_out.append(LeftOut(what, why))
 
 
+def _seq(pieces: Sequence[Piece]) -> int:
+    return min(piece.entry.seq for piece in pieces if piece.entry)
+
+
+def _trimmed(gap: range, without: Collection[int]) -> range:
+    """The range without numbers at its ends."""
+    first, last = gap.start, gap.stop - 1
+    while first <= last and first in without:
+        first += 1
+    while last >= first and last in without:
+        last -= 1
+    return range(first, last + 1)
+
+
 def _named(unit: Unit) -> str:
     if unit.first_seq == unit.last_seq:
         return f"message {unit.first_seq}"
     return f"messages {unit.first_seq} to {unit.last_seq}"
-
-
-def _newest_part(data: Mapping[str, Any], share: float) -> dict[str, Any]:
-    """The newest `share` of each list and mapping; they are ordered by time."""
-    kept: dict[str, Any] = {}
-    for name, value in data.items():
-        most = max(int(len(value) * share), 1) if share < 1 else len(value)
-        if isinstance(value, dict):
-            kept[name] = dict(list(value.items())[-most:])
-        else:
-            kept[name] = list(value)[-most:] if value else []
-    return kept

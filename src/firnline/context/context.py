@@ -46,6 +46,7 @@ class Piece(NamedTuple):
 
     `entry` is the entry it shows; `whole` is false if only its beginning and end are shown.
     `quoted` are the entries that it quotes word for word.
+    `before` is the entry in front of which it stands, if it is not a section's usual place.
     `origin` says where it is from, if that is another conversation of the project.
     """
 
@@ -54,6 +55,7 @@ class Piece(NamedTuple):
     entry: Entry | None = None
     whole: bool = True
     quoted: tuple[Entry, ...] = ()
+    before: int | None = None
     origin: str = ""
 
 
@@ -163,14 +165,19 @@ class Context:
     def pieces(self) -> tuple[Piece, ...]:
         """All messages in sending order, with their tokens."""
         ordered: list[Piece] = []
-        late = [piece for s in self.sections if s.name in _LATE for piece in s.pieces]
+        late = [
+            piece
+            for part in self.sections
+            for piece in part.pieces
+            if part.name in _LATE or piece.before is not None
+        ]
         for part in self.sections:
+            usual = [piece for piece in part.pieces if piece.before is None]
             if part.name == "recent":
-                at = _question_at(part.pieces)
-                ordered += [*part.pieces[:at], *late, *part.pieces[at:]]
+                ordered += _with_late(usual, late)
                 late = []
             elif part.name not in _LATE:
-                ordered += part.pieces
+                ordered += usual
         return (*ordered, *late)
 
     @property
@@ -301,12 +308,12 @@ def kind_of(why: str) -> Literal["digests", "entries", "backlog", "vectors", "mo
 
 
 def _described(section: Section) -> str:
-    seqs = _ranges([entry.seq for entry in section.entries])
+    seqs = ranges([entry.seq for entry in section.entries])
     about = ", ".join(part for part in (f"messages {seqs}" if seqs else "", section.why) if part)
     return f"{section.name:<10} {section.tokens:>7,}  {about}".rstrip()
 
 
-def _ranges(seqs: Sequence[int]) -> str:
+def ranges(seqs: Sequence[int]) -> str:
     """Numbers as ranges: 0-4, 7, 9-12."""
     runs: list[tuple[int, int]] = []
     for seq in sorted(seqs):
@@ -347,6 +354,20 @@ def _is_plain(message: Mapping[str, Any]) -> bool:
 def _joinable(message: Mapping[str, Any], piece: Piece) -> str:
     text = str(message["content"])
     return text if piece.entry is None else fence.escape(text)
+
+
+def _with_late(recent: Sequence[Piece], late: Sequence[Piece]) -> list[Piece]:
+    """The newest messages, with late ones before the question, or where they belong."""
+    usual = _question_at(recent)
+    places = {piece.entry.seq: at for at, piece in enumerate(recent) if piece.entry}
+    at_place: dict[int, list[Piece]] = {}
+    for piece in late:
+        at = usual if piece.before is None else min(places.get(piece.before, usual), usual)
+        at_place.setdefault(at, []).append(piece)
+    ordered = []
+    for at in range(len(recent) + 1):
+        ordered += [*at_place.get(at, ()), *recent[at : at + 1]]
+    return ordered
 
 
 def _question_at(pieces: Sequence[Piece]) -> int:

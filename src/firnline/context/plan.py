@@ -216,6 +216,7 @@ class View:
 
 FOLD_TOKENS_MIN: Final = 100
 """Fewer tokens are not worth a digest."""
+_NEWEST_STEPS: Final = 8
 DATA_TOKENS: Final = 400
 """The limit for important data, unless the budget is large."""
 GROWTH_SHARE: Final = 8
@@ -311,7 +312,8 @@ class Strategy:
     for its digests, unless the memory creates them in the background. `slides`: its digests cover
     only a window; those of other strategies cover the log from its first entry on. `by_topic`: its
     view has only the active topic. `opens`: its plans let digests be opened, so its view has all
-    entries that could be shown.
+    entries that could be shown. `keeps`: its view has the newest entries of so many tokens, even if
+    digests cover them.
     """
 
     name: str
@@ -322,6 +324,7 @@ class Strategy:
     slides: bool = False
     by_topic: bool = False
     opens: bool = False
+    keeps: int = 0
 
     def __call__(self, view: View, budget: Budget) -> Plan:
         """Call `plan`."""
@@ -403,6 +406,24 @@ def keep_from(view: View, tokens_max: int, entries_min: int = 1) -> int:
         start = min(start, unit.first_seq)
     # An unanswered call can be inside another unit, which must not be cut.
     return min([start, *(unit.first_seq for unit in found if unit.last_seq >= start)])
+
+
+def newest_from(view: View, tokens_max: int) -> int:
+    """The first open entry, or the first of the newest ones that fit even if digests cover them.
+
+    In steps of a part of `tokens_max`, so that the start of a prompt does not change every time.
+    """
+    step = max(tokens_max // _NEWEST_STEPS, 1)
+    start, used = view.first_open, 0
+    found = units(view.entries)
+    for unit, before in zip(found[:0:-1], found[-2::-1], strict=True):
+        used += unit.tokens
+        if used > tokens_max:
+            break
+        totals = (min(e.total - e.tokens for e in one.entries) // step for one in (unit, before))
+        if len(set(totals)) > 1:
+            start = min(start, unit.first_seq)
+    return start
 
 
 def covering(digests: Sequence[Digest]) -> tuple[Digest, ...]:

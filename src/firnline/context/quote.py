@@ -1,131 +1,206 @@
-"""Entries quoted in one message: how much room they get, which ones fit, and the section. Pure."""
+"""Entries quoted in one message: which are worth it, which ones fit, and the section. Pure.
+
+What is quoted together is a group: one entry, or a tool call with its results.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
-from firnline.context.context import Section, SectionName
+from firnline.context.context import Piece, Section
 from firnline.context.marks import MARK_KEY
-from firnline.context.render import Sizes, render_recalled
+from firnline.context.material import Material
+from firnline.context.plan import is_of_tool
+from firnline.context.render import Sizes, is_quotable, render_recalled
 from firnline.log import fence, limits
 from firnline.log.entry import Entry, Hit
 from firnline.log.message import Message
 
-_SHARE: Final = 0.87
-"""The most that quotes get of a budget if the log is long; why: `docs/decisions.md`."""
+Group: TypeAlias = tuple[Entry, ...]
+
+_RANDOM_SHARE: Final = 0.5
+_CHANCE_MIN: Final = 0.001
+_SMALL: Final = 1_000
+_SHARE: Final = 0.8
 _TOKENS: Final = 24_000
 """More quotes than this cost more than they bring; a larger budget shows more of the newest."""
 _LARGE_SHARE: Final = 0.25
-_OVERFLOW: Final = 2
-"""The part of a log that does not fit is chosen from twice as much."""
-_STEPS: Final = 8
-_LEAST: Final = 600
-_LEAST_SHARE: Final = 0.25
-_LINE_TOKENS: Final = 6
+_FRAME_TOKENS: Final = 24
+"""The message around quotes: its framing, first and last line."""
+_LINE_TOKENS: Final = 4
 """A line's number and speaker, beyond what frames a message."""
-_DAY_TOKENS: Final = 10
+_DAY_TOKENS: Final = 8
 ELSEWHERE_END: Final = "[/other conversations]"
 _PASSES: Final = 3
 """Sizes of lines are estimates on the high side; what that leaves free is used by the next pass."""
 
 
-# -- room ---------------------------------------------------------------------------------------
+# -- what is worth it ---------------------------------------------------------------------------
 
 
-def share(free: int, log_tokens: int, stated: int | None) -> int:
-    """The share of `free` that quotes get; `stated` if the caller wants a number.
+def _likely_chance(entries: int) -> float:
+    """The chance above which an entry of a log with so many is worth a quote.
 
-    The rest is for what comes before them in the prompt. So it depends on sizes and not on the
-    question, and changes in steps.
+    Half of that of an entry chosen at random; less is noise. The newest entries are worth as much.
     """
-    if stated is not None:
-        return min(stated, int(free * _SHARE))
-    overflow = _stepped(max(log_tokens - free, 0), free) * _OVERFLOW
-    least = min(_LEAST, int(free * _LEAST_SHARE))
-    return max(min(overflow, most_quotes(free)), least)
+    return max(_RANDOM_SHARE / max(entries, 1), _CHANCE_MIN)
 
 
 def most_quotes(free: int) -> int:
-    """The most tokens of `free` that quotes get, however long the log is."""
-    return min(int(free * _SHARE), max(_TOKENS, int(free * _LARGE_SHARE)))
+    """The most tokens of `free` that quotes get: all of a small room, less and less of a large one.
+
+    Why: `docs/decisions.md`.
+    """
+    most = min(free, _SMALL) + int(max(free - _SMALL, 0) * _SHARE)
+    return min(most, max(_TOKENS, int(free * _LARGE_SHARE)))
 
 
-def next_to(newest: int, room: int, free: int) -> int:
-    """What remains of `room` for quotes: the `newest` messages have up to half of `free`."""
-    return min(room, free - min(_stepped(newest, free), free // 2))
+# -- groups ---------------------------------------------------------------------------------------
 
 
-def _stepped(tokens: int, free: int) -> int:
-    """As many steps as `tokens` need, so that what comes before is the same in most turns."""
-    step = max(free // _STEPS, 1)
-    return -(-tokens // step) * step
+class HitGroups:
+    """The hits for a question that can be quoted, each with what belongs to it.
+
+    What outdates a hit comes before it. `entries` is the number of the log's.
+    """
+
+    def __init__(self, material: Material, entries: int) -> None:
+        hits = {hit.seq: hit for hit in material.recalled}
+        self.earned = frozenset(hit.seq for hit in material.recalled[: material.earned])
+        """The hits that have earned their place in any context."""
+        self.outdated = {
+            seq: hit.superseded_by for seq, hit in hits.items() if hit.superseded_by is not None
+        }
+        """The hits that newer entries outdate, and which."""
+        newer = (hits.get(self.outdated.get(seq, -1)) for seq in hits)
+        ordered = [one for pair in zip(newer, hits.values(), strict=True) for one in pair if one]
+        self.groups = _groups(ordered, material)
+        self._least = _likely_chance(entries) if material.asks else 1.0
+
+    @property
+    def best(self) -> list[Group]:
+        """What has earned its place in any context."""
+        return [group for hit, group in self.groups if hit.seq in self.earned]
+
+    def likely(self, first: int) -> list[Group]:
+        """What is worth a quote of the entries before `first`."""
+        return [
+            group
+            for hit, group in self.groups
+            if (hit.chance >= self._least or hit.seq in self.earned) and hit.seq < first
+        ]
+
+
+def _groups(hits: Iterable[Hit], material: Material) -> list[tuple[Hit, Group]]:
+    found: list[tuple[Hit, Group]] = []
+    taken = material.required
+    for hit in hits:
+        group = material.units.get(hit.seq, ()) if is_of_tool(hit.message) else (hit.entry,)
+        if group and taken.isdisjoint(e.seq for e in group) and can_be_quoted(group):
+            found.append((hit, group))
+            taken.update(entry.seq for entry in group)
+    return found
+
+
+def can_be_quoted(group: Group) -> bool:
+    """Whether quotes show all of a group, and there is something to show."""
+    messages = [entry.message for entry in group]
+    return all(map(is_quotable, messages)) and any(message.text for message in messages)
 
 
 # -- which ones fit -------------------------------------------------------------------------------
 
 
+def needed(groups: Iterable[Group], sizes: Sizes, most: int) -> int:
+    """About the tokens of these groups as quotes, at most `most`; a few more than they take."""
+    used, days = 0, set[object]()
+    for group in groups:
+        used += _size(group, sizes, days)
+        if used + _FRAME_TOKENS > most:
+            return most
+    return used + _FRAME_TOKENS if used else 0
+
+
 def fitting(
-    entries: Iterable[Entry], room: int, sizes: Sizes, outdated: Mapping[int, int]
+    groups: Iterable[Group], room: int, sizes: Sizes, outdated: Mapping[int, int]
 ) -> list[Entry]:
-    """The first of the entries that fit as quotes, each once; those that do not fit are skipped.
+    """The entries of the first groups that fit as quotes; those that do not fit are skipped.
 
     `outdated` maps entries to the newer ones that outdate them.
     """
-    waiting = list({entry.seq: entry for entry in entries}.values())
-    chosen: list[Entry] = []
-    used = sizes.of(render_recalled([]))
+    waiting = list(groups)
+    chosen: list[Group] = []
+    used = _FRAME_TOKENS
     for _ in range(_PASSES):
         added = _within(waiting, chosen, room - used, sizes)
         if not added:
             break
-        chosen = _exactly([*chosen, *added][: limits.ECHO_ENTRIES_MAX], room, sizes, outdated)
-        used = sizes.of(render_recalled(chosen, outdated))
-        seen = {entry.seq for entry in chosen}
-        waiting = [entry for entry in waiting if entry.seq not in seen]
-    return chosen
+        seen = {group[0].seq for group in added}
+        waiting = [group for group in waiting if group[0].seq not in seen]
+        chosen = _exactly([*chosen, *added], room, sizes, outdated)
+        used = sizes.of(render_recalled(_entries(chosen), outdated))
+    return _entries(chosen)
 
 
 def _within(
-    entries: Sequence[Entry], chosen: Sequence[Entry], room: int, sizes: Sizes
-) -> list[Entry]:
-    """The first of the entries that certainly fit next to those chosen."""
-    days = {entry.message.created_at.date() for entry in chosen if entry.message.created_at}
-    added: list[Entry] = []
-    for entry in entries:
-        at = entry.message.created_at
-        day = _DAY_TOKENS if at and at.date() not in days else 0
-        # Its tokens are known; the text alone has fewer if it has images or calls.
-        size = sizes.entry(entry) + _LINE_TOKENS + day
-        if size <= room:
-            added.append(entry)
-            room -= size
-            days |= {at.date()} if at else set()
+    groups: Sequence[Group], chosen: Sequence[Group], room: int, sizes: Sizes
+) -> list[Group]:
+    """The first of the groups that certainly fit next to those chosen."""
+    days: set[object] = {_day(entry) for entry in _entries(chosen)}
+    count = sum(map(len, chosen))
+    added: list[Group] = []
+    for group in groups:
+        of_group = set(days)
+        size = _size(group, sizes, of_group)
+        if size <= room and count + len(group) <= limits.ECHO_ENTRIES_MAX:
+            added.append(group)
+            days, room, count = of_group, room - size, count + len(group)
     return added
 
 
+def _size(group: Group, sizes: Sizes, days: set[object]) -> int:
+    """The tokens of a group's lines, on the high side; adds its days."""
+    fresh = {_day(entry) for entry in group} - days - {None}
+    days |= fresh
+    size = sum(sizes.entry(entry) + _LINE_TOKENS for entry in group)
+    return size + len(fresh) * _DAY_TOKENS
+
+
+def _day(entry: Entry) -> object:
+    at = entry.message.created_at
+    return at.date() if at else None
+
+
 def _exactly(
-    entries: list[Entry], room: int, sizes: Sizes, outdated: Mapping[int, int]
-) -> list[Entry]:
-    """The entries without the last ones, until the quotes are at most `room`."""
-    while entries and (over := sizes.of(render_recalled(entries, outdated)) - room) > 0:
-        while entries and over > 0:
-            over -= sizes.entry(entries.pop())
-    return entries
+    groups: list[Group], room: int, sizes: Sizes, outdated: Mapping[int, int]
+) -> list[Group]:
+    """The groups without the last ones, until the quotes are at most `room`."""
+    while groups:
+        over = sizes.of(render_recalled(_entries(groups), outdated)) - room
+        if over <= 0:
+            break
+        while groups and over > 0:
+            over -= sum(map(sizes.entry, groups.pop()))
+    return groups
+
+
+def _entries(groups: Iterable[Group]) -> list[Entry]:
+    return [entry for group in groups for entry in group]
 
 
 # -- the section ----------------------------------------------------------------------------------
 
 
-def section(
-    name: SectionName, entries: Sequence[Entry], sizes: Sizes, outdated: Mapping[int, int]
-) -> Section:
-    """The section with these entries as one message marked as data."""
+def quotes(
+    entries: Sequence[Entry], sizes: Sizes, outdated: Mapping[int, int], before: int | None = None
+) -> tuple[Piece, ...]:
+    """One message with these entries, marked as data; `before` is as in `Piece`."""
     if not entries:
-        return Section(name)
+        return ()
     quoted = tuple(sorted(entries, key=lambda entry: entry.seq))
     piece = sizes.piece(render_recalled(quoted, outdated))
-    return Section(name, (piece._replace(quoted=quoted),))
+    return (piece._replace(quoted=quoted, before=before),)
 
 
 def elsewhere_section(

@@ -1,8 +1,13 @@
-"""Which entries are shown word for word: a log that fits as a whole, and opened digests. Pure."""
+"""Which entries are shown word for word: a log that fits as a whole, or the newest of it. Pure.
+
+A provider reads a prompt again from its first change on. So the first entry that is shown moves
+rarely and by much: where the running total of the log passes a multiple of a step. What the steps
+leave free is used after the entries that digests cover, where a change costs little.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from firnline.context.context import Piece
@@ -10,9 +15,11 @@ from firnline.context.plan import Unit, View, units
 from firnline.context.render import Sizes
 from firnline.log.entry import Digest, live
 
-_STEPS: Final = 12
-"""Where digests lag behind, the first entry shown moves by one in so many parts of the room: not
-with every message, because a provider would have to read the prompt again."""
+STEP: Final = 0.09
+"""The share of the room by which open entries grow before something changes: less than a tenth,
+because that is the most that a context leaves free."""
+FIRST_STEPS: Final = 3
+"""The first entry shown moves by so many steps; why: `docs/decisions.md`."""
 
 
 class SizedUnit(NamedTuple):
@@ -26,6 +33,11 @@ class SizedUnit(NamedTuple):
     def first_seq(self) -> int:
         """The lowest of its sequence numbers."""
         return self.unit.first_seq
+
+    @property
+    def start(self) -> int:
+        """The running total of the log before it."""
+        return min(entry.total - entry.tokens for entry in self.unit.entries)
 
 
 def sized_units(view: View, sizes: Sizes, hidden: Collection[int]) -> list[SizedUnit]:
@@ -50,31 +62,83 @@ def stands_before(digest: Digest, seq: int) -> bool:
     return digest.first_seq < seq or digest.last_seq < digest.first_seq
 
 
-def opened_from(
-    found: Sequence[SizedUnit],
-    digests: Sequence[tuple[Digest, int]],
-    *,
-    open_from: int,
-    open_max: int,
-    room: int,
-) -> int | None:
-    """The first entry to show word for word, so that as much as possible is; None if nothing fits.
+class Tail(NamedTuple):
+    """The newest entries from `start` on; up to `kept` tokens are kept for them and more of them.
 
-    `digests` are those that could be shown, with their tokens; one is needed only if it covers
-    entries before the first one shown. The entries from `open_from` on are in no digest; `open_max`
-    tokens are kept for them. If they are more, because digests lag behind or the room is small, the
-    room for them grows in steps. So the result changes only with a digest or after a step.
+    Digests cover the entries before, or will soon.
     """
-    open_tokens = sum(sized.tokens for sized in found if sized.first_seq >= open_from)
-    kept, step = (open_max, room // _STEPS) if open_max < room else (0, room // 2)
-    if open_tokens > kept:
-        kept += -(-(open_tokens - kept) // max(step, 1)) * max(step, 1)
-    first, tail = None, kept - open_tokens
-    for sized in reversed(found):
-        tail += sized.tokens
-        needed = tail + sum(size for d, size in digests if stands_before(d, sized.first_seq))
-        if tail > room:
+
+    start: int
+    kept: int
+
+
+def open_tail(found: Sequence[SizedUnit], start: int, kept: int, step: int) -> Tail:
+    """The entries that no digest covers, from `start` on, if they have at most `kept` tokens.
+
+    If they have more, because digests lag behind, the newest of them that would be open without
+    that. If far more could be open than a step, they grow by steps.
+    """
+    tokens = sum(sized.tokens for sized in found if sized.first_seq >= start)
+    if kept > 2 * step:
+        kept = min(kept, -(-max(tokens, 1) // step) * step)
+    if tokens <= kept:
+        return Tail(start, kept)
+    first, used = start, 0
+    for sized, begins in _steps(found, step):
+        used += sized.tokens
+        if used > kept or sized.first_seq < start:
             break
-        if needed <= room:
+        if begins:
             first = sized.first_seq
-    return first
+    return Tail(first, kept)
+
+
+class Shown(NamedTuple):
+    """The first entry shown, and the tokens that are kept from there on."""
+
+    first: int
+    tokens: int
+
+
+def first_shown(
+    found: Sequence[SizedUnit],
+    tail: Tail,
+    before: Callable[[int], int],
+    *,
+    room: int,
+    step: int,
+    grid: int,
+) -> Shown | None:
+    """The first entry to show, so that as much as possible is; None if nothing fits.
+
+    `before` returns the tokens of what stands for the entries before a number. The first entry is
+    one in which a step of the `grid` begins, or any if that is 0. Where there is room for more than
+    the open entries, the result changes only with a digest, or after a step of them.
+    """
+    best = None
+    used = covered = 0
+    for sized, begins in _steps(found, grid):
+        used += sized.tokens
+        if sized.first_seq < tail.start:
+            covered += sized.tokens
+            tokens = tail.kept + covered
+        else:
+            tokens = min(used + step, max(tail.kept, used)) if grid else used
+        if tokens > room:
+            break
+        if begins and tokens + before(sized.first_seq) <= room:
+            best = Shown(sized.first_seq, tokens)
+    return best
+
+
+def _steps(found: Sequence[SizedUnit], step: int) -> Iterator[tuple[SizedUnit, bool]]:
+    """The units, the newest first, and whether a step of the running total begins in each."""
+    for at in range(len(found) - 1, -1, -1):
+        sized = found[at]
+        if step == 0:
+            begins = True
+        elif at == 0:
+            begins = sized.first_seq == 0
+        else:
+            begins = found[at - 1].start // step != sized.start // step
+        yield sized, begins

@@ -71,7 +71,8 @@ async def _looked(
     open_then = head.tokens - before
     # Where digests are opened, a little more than fits: the last room may be for a short message.
     more = max(tail_tokens // 4, _MORE_TOKENS) if strategy.opens else 0
-    wanted = tail_tokens + more if strategy.opens else min(open_then, tail_tokens)
+    least = min(max(open_then, strategy.keeps), tail_tokens)
+    wanted = tail_tokens + more if strategy.opens else least
     entries = await _tail(store, key, wanted, head.seq)
     if not _reach(entries, head):
         return None
@@ -82,7 +83,7 @@ async def _looked(
     last = entries[-1]
     return View(
         next_seq=last.seq + 1,
-        entries=_without_torn_start(entries, first_open),
+        entries=without_torn_start(entries, first_open),
         digests=used,
         first_open=first_open,
         open_tokens=last.total - before - _erased_tokens(entries, first_open),
@@ -132,7 +133,7 @@ async def _newest_of(
         for entry in reversed(page):
             room -= entry.tokens
             if room < 0 and len(found) >= limits.TAIL_ENTRIES_MIN:
-                return _without_torn_start(found[::-1], 0)
+                return without_torn_start(found[::-1], 0)
             found.append(entry)
     return tuple(found[::-1])
 
@@ -183,7 +184,7 @@ def _reach(entries: Sequence[Entry], head: Head) -> bool:
     return all(entry.hash == head.hash for entry in entries if entry.seq == head.seq)
 
 
-def _without_torn_start(entries: Sequence[Entry], first_open: int) -> tuple[Entry, ...]:
+def without_torn_start(entries: Sequence[Entry], first_open: int) -> tuple[Entry, ...]:
     """The entries without leading tool results whose call is not among them."""
     start = 0
     if entries[0].seq > first_open:

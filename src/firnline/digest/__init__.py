@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final
 
 from firnline.digest import claims, extractive, prompts, rules
-from firnline.digest.slots import statements
 from firnline.language.prose import Count, spans
+from firnline.language.statements import reader
 from firnline.log import limits
 from firnline.log.threads import run_by_size
 from firnline.protocols import Brief, ChatModel, Completion, Extractor, Summarizer, Written
@@ -30,7 +30,7 @@ def clear_caches() -> None:
     """Clear the caches of analyzed texts."""
     claims.clear_caches()
     rules.cues.cache_clear()
-    statements.cache_clear()
+    reader.clear_cache()
 
 
 def offline_summarizer(count: Count) -> Summarizer:

@@ -81,7 +81,31 @@ def _prove_item(
         foreign = unsupported(value, [texts[seq] for seq in seqs])
         if sure := [claim for claim in foreign if claim.sure]:
             return None, f"its messages do not mention {sure[0].value}"
-    return replace(item, seqs=tuple(sorted(set(seqs)))), ""
+    quote = _quote_of(item, [texts[seq] for seq in seqs])
+    if not quote:
+        return None, "its value is not in its quote"
+    return replace(item, seqs=tuple(sorted(set(seqs))), quote=quote), ""
+
+
+def _quote_of(item: Item, texts: Iterable[str]) -> str:
+    """The quote if the value is in its words, else the sentence of a message that has it, or ""."""
+    values = [prose.fold_text(value) for value in _texts_in(item.value)]
+    if all(value in prose.fold_text(item.quote) for value in values):
+        return item.quote
+    for text in texts:
+        for sentence in (*prose.sentences(text), text):
+            if all(value in prose.fold_text(sentence) for value in values):
+                return prose.beginning(sentence, limits.ITEM_CHARS_MAX).strip()
+    return ""
+
+
+def _texts_in(value: Json) -> list[str]:
+    """The texts that a value is made of."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [text for one in value for text in _texts_in(one)]
+    return [_value_text(value)]
 
 
 def _speaker(entry: Entry) -> str:

@@ -25,7 +25,6 @@ from typing import Final, NamedTuple
 
 from firnline.context import marks
 from firnline.digest import rules
-from firnline.digest import speaker as statement
 from firnline.language.lexicon import COMMON
 from firnline.language.prose import (
     CJK,
@@ -37,6 +36,7 @@ from firnline.language.prose import (
     half_words,
     sentences,
 )
+from firnline.language.statements import speaker as statement
 from firnline.log import limits
 from firnline.log.entry import Entry
 from firnline.log.message import Message

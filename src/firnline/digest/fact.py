@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from firnline.digest import slot_patterns
-from firnline.digest.slot_patterns import Statement
+from firnline.language.statements import patterns as slot_patterns
+from firnline.language.statements.patterns import Statement
 from firnline.log import limits
 from firnline.log.message import from_microseconds, microseconds
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Self
 
-from firnline.digest import slot_patterns
 from firnline.digest.fact import (
     DatedStatement,
     Fact,
@@ -22,10 +21,11 @@ from firnline.digest.fact import (
     fact_to_json,
     importance,
 )
-from firnline.digest.slot_patterns import Statement
-from firnline.digest.succession import Slots, SpokenStatement, agree
+from firnline.digest.succession import IT, Slots, SpokenStatement, agree
 from firnline.errors import StoreCorrupt
 from firnline.language import prose
+from firnline.language.statements import patterns as slot_patterns
+from firnline.language.statements.patterns import Statement
 from firnline.log import limits
 from firnline.log.message import from_microseconds, microseconds
 
@@ -78,7 +78,7 @@ class FactState:
         ended = list(self._slots.by)
         since = self._since(said, ended)
         fact = None
-        if one.value and key[1] != slot_patterns.CHANGE:
+        if one.value and key[1] not in (slot_patterns.CHANGE, slot_patterns.ENDED) and key[0] != IT:
             fact = self._confirmed(key, said) or self._new_fact(key, said, since, ended)
             self.facts[fact.id] = fact
             self._spoken.setdefault(fact.id, []).append(spoken)

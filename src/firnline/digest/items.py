@@ -11,11 +11,11 @@ from heapq import heappop, heappush
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from firnline.digest.claims import url_key
-from firnline.digest.slots import statements
 from firnline.digest.succession import SpokenStatement, current, outdated
 from firnline.errors import InputError, StoreCorrupt
 from firnline.language import prose
 from firnline.language.names import fold_name
+from firnline.language.statements.reader import statements
 from firnline.log import limits
 from firnline.log.message import encode_json
 from firnline.log.text import Json, clean_json
@@ -82,7 +82,7 @@ def merge(old: Sequence[Item], new: Sequence[Item]) -> tuple[Item, ...]:
     in force; the replaced one is kept and marked. What the application states counts as newest. If
     several users speak, no user's preference replaces another's. A newer decision or fact replaces
     an older one about the same if both are plain statements ("I live in Berlin", "I moved to
-    Lisbon"; see `slots`) and the old one says nothing else. Merging the same items
+    Lisbon"; see `language.statements`) and the old one says nothing else. Merging the same items
     again changes nothing. At most `ITEMS_MAX` are kept: the oldest entities are dropped first.
     """
     merged: list[Item] = []

@@ -15,15 +15,24 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from firnline.context import marks
-from firnline.digest import speaker
 from firnline.digest.claims import TextClaim, claims
-from firnline.digest.decision_patterns import BARE, DECISION, FINAL_VERB, HINTS, SETTLED, STRUCTURE
-from firnline.digest.preferences import LIST_SPLIT, any_of, group_text, preferences
-from firnline.digest.slot_patterns import DIET, STATUS
-from firnline.digest.slots import statements
 from firnline.language import prose
 from firnline.language.lexicon import NO_ENTITIES
 from firnline.language.names import far_names, fold_name, is_everyday_word, is_german
+from firnline.language.prose import fold_text
+from firnline.language.statements import speaker
+from firnline.language.statements.decision_patterns import (
+    BARE,
+    DECISION,
+    FINAL_VERB,
+    HINTS,
+    SETTLED,
+    STRUCTURE,
+)
+from firnline.language.statements.patterns import DIET, NAME, STATUS, kind_of
+from firnline.language.statements.preferences import LIST_SPLIT, any_of, group_text, preferences
+from firnline.language.statements.reader import statements
+from firnline.language.statements.voice import own_spans
 from firnline.log import limits
 from firnline.log.entry import Entry
 from firnline.log.regex import regex
@@ -31,6 +40,8 @@ from firnline.log.text import Json
 
 _WORDS_MAX: Final = 60
 _FACT_WORDS_MIN: Final = 3
+_CODE_NAME: Final = regex(r"[A-Z]{2,5}-\d{3,}[A-Z]?")
+"""The number of a contract or a booking: no name, but a fact."""
 CODE: Final = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 """Fenced code; it is not a statement."""
 
@@ -47,7 +58,7 @@ _STATES: Final = regex(
     r"\b(?:is|are|was|were|has|have|had|costs?|lives?|works?|owns?|runs?|starts?|ends?|leaves?|"
     r"arrives?|moved|joined|weighs?|takes?|needs?|uses?|contains?|earns?|pays?|paid|bought|sold|"
     r"born|equals?|measures?|called|named|ist|hat|kostet|wohne|es|tiene|cuesta|vivo|est|coûte|"
-    r"habite|am|I'm|we're|he's|she's|it's|there's|[a-z]{3,}ed|can|must|weigh|ran|went|came|sang|drew"
+    r"habite|know|knows|am|I'm|we're|he's|she's|it's|there's|[a-z]{3,}ed|can|must|weigh|ran|went|came|sang|drew"
     r"|haben|habe|hatte|bin|sind|war|tengo|tenemos|somos|estamos|son|hay|avons|sont|ai|у меня|у нас"
     r"|wrote|got|gave|made|took|left|read|kept|held|hurt|lost|found|won|put|sent)\b|[是有在]",
     re.IGNORECASE,
@@ -70,9 +81,9 @@ _AT: Final = regex(
 )
 _NO_NAME_ENDS: Final = ("ese", "ish", "tion", "ment", "ness", "ting", "ity")
 _ACRONYM_MAX: Final = 5
-_NO_NAME: Final = regex(r"[IVXLC]+\.?|[A-Z]\.?|[QH][1-4]|[A-Z0-9]+(?:_[A-Z0-9]+)+")
-_ASKED: Final = regex(r"(?:[,;–] ?|，)(?:\S+ ){2,40}\S*[?？]\W*\Z|，[^，。！？]{3,40}[?？]\W*\Z")
-"""The question after a statement: "I'm allergic to nuts, is there any in it?"."""
+_NO_NAME: Final = regex(
+    r"[IVXLC]+\.?|[A-Z]\.?|[QH][1-4]|[A-Z0-9]+(?:_[A-Z0-9]+)+|[A-Z]{2,5}-\d{3,}[A-Z]?|[A-Z]-[a-z]+"
+)
 _CORRECTION_REACH: Final = 8  # entries; older statements are probably about something else
 _SECTION_WORDS_MAX: Final = 6
 _SECTIONS_MAX: Final = 30
@@ -137,18 +148,21 @@ def extract(entries: Iterable[Entry]) -> list[dict[str, Any]]:
         text = CODE.sub("\n", marks.said(entry.message))
         if not text.strip() or role in ("system", "developer"):
             continue
-        listed, pasted = "", False
-        if role != "tool":
-            for sentence in prose.sentences(text):
-                pasted = pasted or (role == "user" and speaker.introduces_text(sentence))
-                if pasted:
-                    break
-                stated = list(_statements(sentence, entry.seq, by_user=role == "user"))
-                found += stated
-                if any(raw["field"] == "document_structure" for raw in stated):
-                    listed += sentence
+        listed = ""
+        for sentence in _sentences(text, role):
+            stated = list(_statements(sentence, entry.seq, by_user=role == "user"))
+            found += stated
+            if any(raw["field"] == "document_structure" for raw in stated):
+                listed += sentence
         found += _mentions(text, entry.seq, listed, by_user=role == "user")
     return list(_with_corrections(_whole_names(found), speakers))
+
+
+def _sentences(text: str, role: str) -> list[str]:
+    """The sentences that are searched for statements: of a user, their own."""
+    if role == "user":
+        return [text[start:end] for start, end in own_spans(text)]
+    return [] if role == "tool" else prose.sentences(text)
 
 
 def _whole_names(found: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -191,8 +205,6 @@ def _statements(sentence: str, seq: int, *, by_user: bool) -> Iterator[dict[str,
         return
     quote = prose.beginning(sentence, limits.ITEM_CHARS_MAX).strip()
     if cue.question:
-        for name, value in _stated_before_question(sentence) if by_user else ():
-            yield _raw("user_preferences", name, value, seq, quote)
         return
     stated = list(_stated_preferences(sentence)) if by_user else []
     for name, value in stated:
@@ -202,26 +214,37 @@ def _statements(sentence: str, seq: int, *, by_user: bool) -> Iterator[dict[str,
         yield _raw("document_structure", "sections", list(sections), seq, quote)
     if cue.decision if by_user else cue.settled:
         yield _raw("key_decisions", "", quote, seq, quote)
-    elif not sections and _is_fact(sentence, by_user=by_user, stated=bool(stated)):
+    elif not sections and (
+        _is_fact(sentence, by_user=by_user, stated=bool(stated))
+        or (by_user and _states_fact(sentence))
+    ):
         yield _raw("important_facts", "", quote, seq, quote)
 
 
-def _stated_before_question(sentence: str) -> Iterator[tuple[str, Json]]:
-    """The preferences that precede a question: "I'm allergic to nuts, is there any in it?"."""
-    before = _ASKED.sub("", sentence)
-    if before != sentence and not speaker.is_request(before):
-        yield from preferences(before)
+def _states_fact(sentence: str) -> bool:
+    """Whether it states a fact of a slot, other than what the speaker is called."""
+    return not speaker.is_said_by_others(sentence) and any(
+        kind_of(one.slot) == "fact" and (one.slot != NAME or one.subject)
+        for one in statements(sentence)
+    )
 
 
 def _stated_preferences(sentence: str) -> Iterator[tuple[str, Json]]:
-    """The preferences of a sentence, and a diet that only `slots` can read."""
+    """The preferences of a sentence, and those that only `slots` can read."""
     found = list(preferences(sentence)) if cues(sentence).preference else []
     yield from found
-    if not any(name == DIET for name, _ in found):
-        for one in statements(sentence):
-            if one.slot == DIET and not one.subject and (one.value or one.old):
-                there = one.value and one.value in sentence
-                yield DIET, one.value if there else sentence[one.start : one.end].strip(" ,.")
+    known = fold_text(" ".join(f"{name} {value}" for name, value in found))
+    for one in statements(sentence):
+        said, words = sentence[one.start : one.end], one.value or one.old
+        whole = (one.start, one.end) == (0, len(sentence))  # it is one of those above
+        same = any(word in known for word in fold_text(words).split())
+        if one.subject or kind_of(one.slot) != "preference" or whole or same:
+            continue
+        how, there, _ = said.partition(words)
+        if one.slot == DIET and not any(name == DIET for name, _ in found):
+            yield DIET, words if there else said.strip(" ,.")
+        elif one.slot != DIET and there and how.strip(" ,.:"):
+            yield words, how.strip(" ,.:")
 
 
 def _raw(field: str, name: str, value: Json, seq: int, quote: str) -> dict[str, Any]:
@@ -310,6 +333,8 @@ def _is_certain(claim: TextClaim, sentence: str) -> bool:
     """Whether a claim says something of its own: a number or a date, or of whom or what it is."""
     if claim.kind in ("number", "date"):
         return claim.sure
+    if _CODE_NAME.fullmatch(claim.value):
+        return True
     if claim.kind == "url" or (claim.sure and not _field(claim, sentence)):
         return False
     named = claim.sure or not is_everyday_word(claim.value)

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from firnline.digest import slot_patterns as slots
-from firnline.digest.slot_patterns import Statement
 from firnline.language import numbers
 from firnline.language.lexicon import TOOLS
 from firnline.language.names import fold_name
+from firnline.language.statements import patterns as slots
+from firnline.language.statements.patterns import Statement
 from firnline.log.regex import regex
 
 _IMPLIED: Final = frozenset(
@@ -43,11 +43,11 @@ def _value_words(value: str) -> _ValueWords:
     return _ValueWords(words, dates, frozenset(figures if any(map(str.isdigit, words)) else ()))
 
 
-def agree(one: str, other: str) -> bool:
+def agree(value: str, words: str) -> bool:
     """Whether two values of a slot do not contradict each other: "Lisbon" and "Lisbon, Portugal"."""
-    if frozenset((one, other)) in _IMPLIED:
+    if frozenset((value, words)) in _IMPLIED:
         return True
-    first, second = _value_words(one), _value_words(other)
+    first, second = _value_words(value), _value_words(words)
     if first.words == second.words:
         return True
     if first.dates and second.dates:
@@ -103,42 +103,62 @@ class Slots(NamedTuple):
         """Add a statement; what it outdates is no longer in force. Returns its subject and slot."""
         one = new.statement
         if new.echo:
-            # It repeats what was known before: it is outdated with what it agrees with.
-            for key in self._keys(new):
-                if any(agree(old.statement.value, one.value) for old in self.in_force[key]):
-                    self.in_force[key].append(new)
-            return new.subject, one.slot
+            return self._add_echo(new)
         key = self._named(new)
         if one.old:
             key = self._replace_old(new) or key
         elif one.slot == slots.CHANGE:
             key = self._replace_alike(new) or key
+        if key[1] == slots.CHANGE and _tool_kind(one.value):
+            key = key[0], slots.TOOL
         there = self.in_force.setdefault(key, [])
         if key[1] not in slots.MANY:
-            self._supersede(there, new, lambda old: not one.value or not agree(old, one.value))
+            self._supersede(
+                there, new, lambda old: not one.value or _contradict(key[1], old, one.value)
+            )
+        for opposite in slots.OPPOSITES.get(key[1], ()) if one.value else ():
+            others = self.in_force.get((key[0], opposite), [])
+            self._supersede(others, new, lambda old: is_meant(old, one.value))
         there.append(new)
         return key
 
-    def _keys(self, new: SpokenStatement) -> list[tuple[str, str]]:
-        return [key for key in self.in_force if key == (new.subject, new.statement.slot)]
+    def _add_echo(self, new: SpokenStatement) -> tuple[str, str]:
+        """Add what repeats what was known before: it is outdated with what it agrees with."""
+        key = new.subject, new.statement.slot
+        there = self.in_force.get(key, [])
+        if any(agree(old.statement.value, new.statement.value) for old in there):
+            there.append(new)
+        return key
 
     def _named(self, new: SpokenStatement) -> tuple[str, str]:
-        """The key of a statement; "the order" is the only order there is."""
+        """The key of a statement; "the order" is the only order there is, "it" the only thing."""
         subject, slot = new.subject, new.statement.slot
         if new.statement.thing and (subject, slot) not in self.in_force:
-            alike = [key for key in self.in_force if key[1] == slot and _is_part(subject, key[0])]
+            alike = [
+                key
+                for key, there in self.in_force.items()
+                if key[1] == slot and there and (subject == IT or _is_part(subject, key[0]))
+            ]
             if len(alike) == 1:
                 return alike[0]
-        return subject, slot
+        longer = [
+            key
+            for key, there in self.in_force.items()
+            if there and key[0] == subject and slot in _PARTIAL and key[1].endswith(f" {slot}")
+        ]
+        return longer[0] if len(longer) == 1 else (subject, slot)
 
     def _replace_old(self, new: SpokenStatement) -> tuple[str, str] | None:
         """Outdate what the statement names as replaced, in whatever slot it is."""
         one, found = new.statement, None
+        anywhere = one.slot in (slots.CHANGE, slots.ENDED)
         for key, there in self.in_force.items():
-            mine = key[0] == new.subject or one.slot == slots.CHANGE or key[1] in slots.MANY
-            if mine and any(agree(old.statement.value, one.old) for old in there if not old.echo):
-                self._supersede(there, new, lambda old: agree(old, one.old))
-                found = key
+            if not (key[0] == new.subject or one.slot == slots.CHANGE):
+                continue
+            meant = is_meant if anywhere or key[1] in slots.MANY else agree
+            if any(meant(old.statement.value, one.old) for old in there if not old.echo):
+                self._supersede(there, new, partial(meant, words=one.old))
+                found = found or key
         return found
 
     def _replace_alike(self, new: SpokenStatement) -> tuple[str, str] | None:
@@ -159,6 +179,77 @@ class Slots(NamedTuple):
             if old != new and is_old(old.statement.value):
                 self.by[old] = new
                 there.remove(old)
+
+
+_PARTIAL: Final = frozenset(("number", "address", "email", "size"))
+"""What people say for short: "my number" is the phone number."""
+IT: Final = "it"
+"""The subject of a statement about the thing that was spoken of."""
+_REGIMES: Final = regex(
+    r"vegan\w*|végan\w*|vegetari\w*|végétari\w*|vegetarisch|веган\w*|вегетариан\w*|pescatarian|flexitarian|omnivore|carnivore|keto|paleo|no meat|eats meat|eats fish"
+    r"|.*(?:Fleisch|carne|viande|мяс|素|肉).*",
+    re.IGNORECASE,
+)
+"""Diets of which a person has one; what they cannot eat comes in addition."""
+_SMALL_WORDS: Final = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "my",
+        "our",
+        "your",
+        "some",
+        "any",
+        "of",
+        "in",
+        "to",
+        "der",
+        "die",
+        "das",
+        "ein",
+        "eine",
+        "einen",
+        "mein",
+        "meine",
+        "el",
+        "la",
+        "los",
+        "las",
+        "un",
+        "una",
+        "mi",
+        "le",
+        "les",
+        "une",
+        "mon",
+        "ma",
+        "des",
+        "du",
+    ]
+)
+
+
+def _contradict(slot: str, old: str, new: str) -> bool:
+    """Whether a newer value of a slot with one value replaces an older one."""
+    if agree(old, new):
+        return False
+    return slot != slots.DIET or bool(_REGIMES.fullmatch(old) and _REGIMES.fullmatch(new))
+
+
+def is_meant(value: str, words: str) -> bool:
+    """Whether words mean this value: "the dog" is the dog named Rex."""
+    if agree(value, words):
+        return True
+    meant = {_plain(word) for word in _value_words(words).words.split()} - _SMALL_WORDS
+    there = {_plain(word) for word in _value_words(value).words.split()}
+    if not value.isascii() and not meant & there:
+        return bool(words) and (words in value or value in words)
+    return bool(meant) and meant <= there
+
+
+def _plain(word: str) -> str:
+    return word.removesuffix("s") if len(word) > 3 else word  # noqa: PLR2004
 
 
 def _tool_kind(value: str) -> str:

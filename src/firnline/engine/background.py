@@ -21,14 +21,20 @@ class BackgroundTask(ABC):
     """Calls `step` again and again, with a wait in between that `wake` ends early.
 
     `settle_seconds` is a short wait after a wake-up. A `FirnlineError` is logged, and `step` is
-    called again after `poll_seconds`.
+    called again after `poll_seconds`. `stop` waits at most `stop_seconds` for a step that cannot be
+    canceled.
     """
 
     def __init__(
-        self, logger: logging.Logger, *, poll_seconds: float, settle_seconds: float = 0.0
+        self,
+        logger: logging.Logger,
+        *,
+        poll_seconds: float,
+        settle_seconds: float = 0.0,
+        stop_seconds: float | None = None,
     ) -> None:
-        self._logger = logger
-        self._poll_seconds, self._settle_seconds = poll_seconds, settle_seconds
+        self._logger, self.poll_seconds = logger, poll_seconds
+        self._settle_seconds, self._stop_seconds = settle_seconds, stop_seconds
         self._awake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -52,19 +58,18 @@ class BackgroundTask(ABC):
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait([task], timeout=self._stop_seconds)
 
     async def run(self) -> None:
         """Run the loop here until this is canceled."""
         while True:
             self._awake.clear()
-            seconds = self._poll_seconds
+            seconds = self.poll_seconds
             try:
                 seconds = await self.step()
             except FirnlineError as error:
                 self._logger.error("cannot look for work: %s", outline(error))  # noqa: TRY400
-            seconds += self._poll_seconds * random.uniform(-_JITTER, _JITTER)  # noqa: S311
+            seconds += self.poll_seconds * random.uniform(-_JITTER, _JITTER)  # noqa: S311
             # Not wait_for: it can lose a cancellation that arrives together with a wake-up.
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from firnline.context import quote
-from firnline.context.assemble import Material, assemble, assemble_whole, check_room
+from firnline.context.assemble import assemble, assemble_whole, check_room
 from firnline.context.budget import Budget, less
 from firnline.context.context import (
     MORE_TO_FOLD,
@@ -30,11 +30,12 @@ from firnline.context.context import (
     prompt_of,
     repeated,
 )
+from firnline.context.material import Material
 from firnline.context.person import PersonMaterial, person_sections, with_person
 from firnline.context.plan import Fold, Plan, Strategy, View, check, scaled
 from firnline.context.render import Sizes, render_data, render_document
 from firnline.context.verbatim import holds_whole_log
-from firnline.context.view import look, newest_question, read_frame
+from firnline.context.view import look, newest_question, read_frame, without_torn_start
 from firnline.digest import items
 from firnline.engine.digester import Digester
 from firnline.engine.events import Events, milliseconds_since, of_fold
@@ -44,8 +45,9 @@ from firnline.engine.recall import Recaller
 from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, ModelError, StoreCorrupt, outline
+from firnline.language.questions import states_only
 from firnline.log import limits
-from firnline.log.entry import Digest, Head, Hits, Key, Topic, live
+from firnline.log.entry import Digest, Entry, Head, Hits, Key, Scope, Topic, live
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import TokenCounter, counter
@@ -56,8 +58,13 @@ logger: Final = logging.getLogger("firnline.context")
 
 T = TypeVar("T")
 
+_MARGIN: Final = 1.25  # of the limit is read
+_FREE_SHARE: Final = 10
+"""If more than one in so many tokens is free, older messages are read."""
+_FURTHER: Final = (3, 9)  # budgets
 _ENTRIES_INLINE: Final = 500  # more are assembled in a thread
 _TOKENS_INLINE: Final = 32_000
+_QUOTES_SHARE: Final = 16  # of a prompt's limit is kept for quotes if there is a question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +117,6 @@ class _Scene:
     def first_fold(self) -> tuple[Fold, int | None, str, Topic | None]:
         """The first digest of the plan, as `ContextBuilder.fold` creates it."""
         return self.plan.folds[0], self.view.version, self.strategy.name, self.view.topic
-
-    @property
-    def holds_whole_log(self) -> bool:
-        """Whether the whole log was read."""
-        return holds_whole_log(self.view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +176,23 @@ class ContextBuilder:
         request = _without_beside(request)
         scene = await self._digested(key, request, strategy, problems)
         recalled = await self._recall(key, request, scene)
-        debts = (*problems, *recalled.degraded)
+        problems += recalled.degraded
         material = replace(
-            scene.material, debts=debts, recalled=tuple(recalled), earned=recalled.earned
+            scene.material,
+            problems=tuple(problems),
+            recalled=tuple(recalled),
+            earned=recalled.earned,
+            asks=not states_only(request.question or ""),
+            units=await self._recaller.units(key, recalled),
         )
         scene = replace(scene, material=material)
         context = await self._assembled(assemble, scene, request)
+        context = await self._filled(context, key, scene, request)
         if request.beside is not None:
             context = request.beside.merge(context)
-        elif context.tokens > context.whole_tokens or (scene.fits and not scene.holds_whole_log):
+        elif context.tokens > context.whole_tokens or (
+            scene.fits and not holds_whole_log(scene.view)
+        ):
             context = await self._or_whole_log(context, key, scene, request)
         context = with_person(context, about) if about else context
         context = await self._retrieve(replace(context, budget=asked.budget), request)
@@ -233,7 +243,8 @@ class ContextBuilder:
         calm = replace(scene, plan=replace(plan, folds=()))
         context = await self._assembled(assemble, calm, request)
         seqs = {e.seq for u in view.open_units() if not u.problem for e in live(u.entries)}
-        fits = context.tokens <= plan.limit_tokens and seqs <= set(context.seqs)
+        quotes = plan.limit_tokens // _QUOTES_SHARE if scene.material.recall_tokens else 0
+        fits = context.tokens + quotes <= plan.limit_tokens and seqs <= set(context.seqs)
         return calm if fits else None
 
     async def _assembled(self, build: Callable[..., T], scene: _Scene, request: BuildRequest) -> T:
@@ -243,12 +254,33 @@ class ContextBuilder:
         large = len(scene.view.entries) > _ENTRIES_INLINE or _is_long(scene)
         return await asyncio.to_thread(build, *args) if large else build(*args)
 
+    async def _filled(
+        self, context: Context, key: Key, scene: _Scene, request: BuildRequest
+    ) -> Context:
+        """The context with older messages, if it has room because large ones do not fit."""
+        limit = min(request.budget.limit, scene.plan.limit_tokens or request.budget.limit)
+        for factor in _FURTHER:
+            first = scene.view.entries[0].seq if scene.view.entries else 0
+            free = limit - context.tokens
+            if scene.plan.open_max is None or first == 0 or free * _FREE_SHARE <= limit:
+                break
+            entries = await self._store.newest(key, request.budget.limit * factor)
+            older = tuple(entry for entry in entries if entry.seq < first)
+            if not older:
+                continue
+            view = replace(scene.view, entries=(*without_torn_start(older, 0), *scene.view.entries))
+            scene = replace(scene, view=view)
+            context = await self._assembled(assemble, scene, request)
+        return context
+
     async def _or_whole_log(
         self, context: Context, key: Key, scene: _Scene, request: BuildRequest
     ) -> Context:
         """The whole log instead of a context that is larger, or that has no need for digests."""
-        if not scene.holds_whole_log:
+        if not holds_whole_log(scene.view):
             limit = request.budget.limit
+            if scene.fits:  # by the tokens of the budget's model, whatever was stored
+                limit = max(limit, scene.view.covered_tokens + scene.view.open_tokens)
             found = await look(self._store, key, layered(), tail_tokens=limit, fold_tokens=limit)
             view = replace(scene.view, entries=found.entries, next_seq=found.next_seq, topic=None)
             scene = replace(scene, view=view)
@@ -311,6 +343,7 @@ class ContextBuilder:
             ),
             newest_question(self._store, key, view),
         )
+        view, log_tokens = await self._measured(key, head, strategy, view, request)
         stored = text_size([digest.data for digest in view.digests])
         data = await run_by_size(
             stored, partial(self._important_data, key, view.digests, request.budget.model)
@@ -325,7 +358,7 @@ class ContextBuilder:
             question=question,
             past=request.past,
             tools_tokens=frame.tools_tokens,
-            log_tokens=self._log_tokens(head, request.budget),
+            log_tokens=log_tokens,
         )
         view = replace(
             view,
@@ -333,25 +366,29 @@ class ContextBuilder:
             fixed_tokens=frame.fixed_tokens,
             data_tokens=data.tokens[request.budget.model],
         )
-        planning = partial(self._plan_with_recall, strategy, view, request)
+        whole = material.log_tokens + frame.given_tokens
+        planning = partial(self._plan_with_recall, strategy, view, request, whole)
         if len(view.entries) > _ENTRIES_INLINE:
             plan, kept = await asyncio.to_thread(planning)
         else:
             plan, kept = planning()
         material = replace(material, recall_tokens=kept)
-        whole = material.log_tokens + frame.given_tokens
         return _Scene(
             strategy=strategy, view=view, material=material, plan=plan, whole_tokens=whole
         )
 
     def _plan_with_recall(
-        self, strategy: Strategy, view: View, request: BuildRequest
+        self, strategy: Strategy, view: View, request: BuildRequest, whole: int
     ) -> tuple[Plan, int | None]:
-        """The plan, and the tokens that are kept for recalled entries; None without a question."""
+        """The plan, and the tokens that are kept for recalled entries; None without a question.
+
+        None are kept if the `whole` log fits.
+        """
         plan = self._plan(strategy, view, request.budget)
         if request.question is None:
             return plan, None
-        if plan.open_max is not None:
+        fits = plan.limit_tokens is not None and whole <= plan.limit_tokens
+        if plan.open_max is not None or fits:
             return plan, request.budget.recall_room
         kept = _kept_for_recall(plan, view, request)
         return (self._plan(strategy, view, less(request.budget, kept)) if kept else plan), kept
@@ -408,12 +445,30 @@ class ContextBuilder:
         """The tokens that the budget's model takes for one that was counted when it was stored."""
         return self._sizes_for(budget.model).count.factor / self._count.factor
 
-    def _log_tokens(self, head: Head | None, budget: Budget) -> int:
-        """The tokens of the log, about, if the budget's model has another tokenizer."""
-        if head is None:
-            return 0
-        factor = self._factor(budget)
-        return int(head.tokens * factor) + head.entries * (factor > 1)
+    async def _measured(
+        self, key: Key, head: Head | None, strategy: Strategy, view: View, request: BuildRequest
+    ) -> tuple[View, int]:
+        """The view with all that fits by the tokens of the budget's model, and those of the log.
+
+        A model can count images and other files quite differently from the one by which they were
+        stored. What is not read is about as large as its text.
+        """
+        sizes, limit = self._sizes_for(request.budget.model), request.budget.limit
+        if head is None or sizes.count.is_like(self._count):
+            return view, head.tokens if head else 0
+        factor, more = self._factor(request.budget), sizes.count.factor > self._count.factor
+        if view.topic is not None or not view.entries:
+            return view, int(head.tokens * factor) + head.entries * more
+        entries, total = view.entries, await _counted(view.entries, sizes)
+        while entries[0].seq > 0 and total <= limit * _MARGIN:
+            first = entries[0].seq
+            page = await self._store.read(key, max(first - limits.BACKLOG_PAGE, 0), first - 1)
+            entries, total = (*page, *entries), total + await _counted(page, sizes)
+        before = entries[0].total - entries[0].tokens
+        total += int(before * factor) + entries[0].seq * more
+        if not strategy.opens:
+            return view, total
+        return replace(view, entries=entries), total
 
     async def fold(
         self, key: Key, fold: Fold, base: int | None, strategy: str, topic: Topic | None = None
@@ -470,17 +525,11 @@ class ContextBuilder:
         return await self.recall(key, request.question, tokens, shown_from)
 
     async def recall(
-        self,
-        key: Key,
-        question: str,
-        tokens: int,
-        shown_from: int = 0,
-        *,
-        project: str | None = None,
+        self, key: Key, question: str, tokens: int, shown_from: int = 0, scope: Scope | None = None
     ) -> Hits:
-        """Entries for a question in the conversation, or in all of a project."""
+        """Entries for a question in the conversation, or in `scope`."""
         asked = await self._rewriter.standalone(key, question)
-        return await self._recaller.for_context(key, asked, tokens, shown_from, project)
+        return await self._recaller.for_context(key, asked, tokens, shown_from, scope)
 
     async def _retrieve(self, context: Context, request: BuildRequest) -> Context:
         """The context with the documents of the retriever, as many as fit."""
@@ -521,6 +570,13 @@ class ContextBuilder:
         if model not in self._sizes:
             self._sizes[model] = Sizes(counter(model or ""))
         return self._sizes[model]
+
+
+async def _counted(entries: Sequence[Entry], sizes: Sizes) -> int:
+    """The tokens of entries for a model."""
+    there = live(entries)
+    chars = sum(len(entry.message.text) for entry in there if not sizes.knows(entry))
+    return await run_by_size(chars, lambda: sum(map(sizes.entry, there)))
 
 
 def _without_beside(request: BuildRequest) -> BuildRequest:

@@ -8,7 +8,6 @@ search continues.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import logging
 import math
 import time
@@ -19,6 +18,13 @@ from typing import Final
 from firnline.context.view import is_still
 from firnline.embedding.quantize import join_tokens, pack
 from firnline.embedding.token_embedder import EncodedText, TokenEmbedder
+from firnline.engine.background import BackgroundTask
+from firnline.engine.limits import (
+    EMBED_FAILURES_MAX,
+    EMBED_POLL_SECONDS,
+    EMBED_REPORTED_MAX,
+    EMBED_STOP_SECONDS,
+)
 from firnline.errors import FirnlineError, ModelRefused, StoreReadOnly, outline
 from firnline.log import limits
 from firnline.log.entry import Entry, Key, live
@@ -30,28 +36,25 @@ from firnline.recall.vectors import NearestVectors
 
 __all__ = ["EmbeddingIndexer", "NearestVectors"]
 
-_FAILURES_MAX: Final = 3  # conversations; then the embedder is the cause
 _PROBE: Final = "dimension"
 _CONVERSATIONS: Final = 20
-_REPORTED_MAX: Final = 1_000
 _REST: Final = 50  # multiples of the time that the last lookup took
-_STOP_SECONDS: Final = 5.0  # for an embedder that cannot be canceled
 
 logger: Final = logging.getLogger("firnline.recall")
 
 
-class EmbeddingIndexer:
+class EmbeddingIndexer(BackgroundTask):
     """Embeds the entries of a tenant's conversations."""
 
     def __init__(self, store: Store, embedder: Embedder, tenant: str) -> None:
+        super().__init__(logger, poll_seconds=EMBED_POLL_SECONDS, stop_seconds=EMBED_STOP_SECONDS)
         self._store, self._embedder, self._tenant = store, embedder, tenant
-        self._poked = asyncio.Event()
         self._reported: dict[Key, None] = {}
         self._anywhere, self._rested_at = False, 0.0
         self._waking: asyncio.TimerHandle | None = None
         self._read_only = False
-        self._dimension = 0
-        self._task: asyncio.Task[None] | None = None
+        self._dimension = self._failures = 0
+        self._backoff = Backoff()
 
     @property
     def begun(self) -> bool:
@@ -66,20 +69,30 @@ class EmbeddingIndexer:
         """
         if self._read_only:
             return
-        if key is not None and len(self._reported) < _REPORTED_MAX:
+        if key is not None and len(self._reported) < EMBED_REPORTED_MAX:
             self._reported[key] = None
         self._anywhere = True
-        self._poked.set()
-        if self._task is None or self._task.done():
-            own = contextvars.Context()  # not in the context of a request
-            self._task = asyncio.get_running_loop().create_task(self._run(), context=own)
+        self.wake()
+        self.start()
 
-    async def stop(self) -> None:
-        """Stop; the next process that opens the store embeds the rest."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task], timeout=_STOP_SECONDS)
+    async def step(self) -> float:
+        """Embed what is new; what is left at the end is embedded by the next process."""
+        await asyncio.sleep(limits.EMBED_IDLE_SECONDS)  # appends come in groups
+        try:
+            await self._catch_up()
+            self._failures = 0
+        except StoreReadOnly:
+            self._read_only = True  # a process that can write embeds them
+        except Exception as error:
+            if not isinstance(error, FirnlineError):
+                logger.exception("internal error while embedding")
+            self._failures += 1
+            self._anywhere = True
+            wait, why = self._backoff.delay(self._failures), outline(error)
+            logger.warning("messages are not embedded: %s; retrying in %.0f s", why, wait)
+            await asyncio.sleep(wait)
+            self.wake()
+        return self.poll_seconds
 
     async def embed(self, key: Key, progress: Progress | None = None) -> int:
         """Embed all current entries; returns how many were embedded."""
@@ -159,30 +172,6 @@ class EmbeddingIndexer:
             return await self._embedder.encode(texts)
         return [EncodedText(vector, b"") for vector in await self._embedder.embed(texts)]
 
-    async def _run(self) -> None:
-        """Embed new entries, newest conversation first, until stopped."""
-        backoff, failures = Backoff(), 0
-        while True:
-            await self._poked.wait()
-            await asyncio.sleep(limits.EMBED_IDLE_SECONDS)
-            self._poked.clear()
-            try:
-                await self._catch_up()
-                failures = 0
-            except StoreReadOnly:
-                self._read_only = True  # a process that can write embeds them
-                return
-            except Exception as error:
-                if not isinstance(error, FirnlineError):
-                    logger.exception("internal error while embedding")
-                failures += 1
-                self._anywhere = True
-                wait = backoff.delay(failures)
-                why = outline(error)
-                logger.warning("messages are not embedded: %s; retrying in %.0f s", why, wait)
-                await asyncio.sleep(wait)
-                self._poked.set()
-
     async def _catch_up(self) -> None:
         """Embed everything new; a failing conversation does not block the others."""
         failed: dict[Key, FirnlineError] = {}
@@ -192,7 +181,7 @@ class EmbeddingIndexer:
                     await self.embed(key)
                 except FirnlineError as error:
                     failed[key] = error
-                    if len(failed) >= _FAILURES_MAX:
+                    if len(failed) >= EMBED_FAILURES_MAX:
                         raise
         if failed:
             raise next(iter(failed.values()))
@@ -210,7 +199,7 @@ class EmbeddingIndexer:
         """Whether the next lookup is not due yet; then a timer is set."""
         rest, loop = self._rested_at - time.monotonic(), asyncio.get_running_loop()
         if rest > 0 and (self._waking is None or self._waking.when() <= loop.time()):
-            self._waking = loop.call_later(rest, self._poked.set)
+            self._waking = loop.call_later(rest, self.wake)
         return rest > 0
 
     async def _left(self, failed: Collection[Key]) -> list[Key]:

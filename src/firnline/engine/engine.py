@@ -105,7 +105,8 @@ class Engine:
             store, self.builder, self.pending, self.repairer, self.count
         )
         # Only this tenant's digests: its messages must not reach another tenant's model.
-        self.worker = Worker(store, self.builder.digest_pending, clock=clock, tenant=tenant)
+        own = frozenset({tenant})
+        self.worker = Worker(store, self.builder.digest_pending, clock=clock, tenants=own)
         self.pending.listeners.append(self._wake_worker)
         self._works = self._may_work = options.get("worker", True)
 

@@ -16,10 +16,11 @@ from firnline.context import marks
 from firnline.context.plan import is_of_tool, is_question, with_pairs
 from firnline.context.render import render_digest
 from firnline.digest.withdraw import withdraw
+from firnline.engine.limits import ERASURE_TRIES
 from firnline.engine.people import People
 from firnline.engine.recall import check_time
 from firnline.engine.topic_assigner import TopicAssigner
-from firnline.errors import ConflictError, InputError, ModelError, UnknownConversation
+from firnline.errors import ConflictError, InputError, UnknownConversation
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Erased, Erasure, Head, Key, Topic, live, runs
 from firnline.log.message import ROLES, Message, Role
@@ -30,7 +31,6 @@ from firnline.transfer.branch import Relatives, branches_of, copies_in, traces_o
 from firnline.transfer.scan import heads
 
 _ROUNDS: Final = 10  # of branches that were created while the others were erased
-_TRIES: Final = 20
 _EVER: Final = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
 
@@ -235,7 +235,7 @@ class MessageEraser:
     async def _erase(self, key: Key, seqs: Sequence[int]) -> Erased:
         if seqs:
             await self._people.withdraw(key, seqs[0])
-        for _ in range(_TRIES):
+        for _ in range(ERASURE_TRIES):
             erasure = await self._decide(key, seqs)
             with suppress(ConflictError):  # digests or topics have changed: decide again
                 return await self._store.erase_entries(key, erasure)
@@ -263,12 +263,7 @@ class MessageEraser:
         if not erased or not known.topics:
             return []
         members = await self._store.topics_of(key, [entry.seq for entry in erased])
-        there = known.topics.values()
-        try:
-            model, vectors = await self._topics.embedders.vectors(erased, there)
-        except ModelError:
-            model, vectors = "", {}  # the means are cleared
-        changed = topics.without_entries(known.topics, members, erased, vectors, model)
+        changed = topics.without_entries(known.topics, members, erased)
         gone = {entry.seq for entry in erased}
         return [
             topic if topic.title else replace(topic, title=await self._title(key, topic, gone))

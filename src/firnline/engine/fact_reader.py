@@ -15,9 +15,9 @@ from functools import partial
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
-from firnline.digest.slots import RULES
 from firnline.digest.testimony import called_in, read_statements
 from firnline.errors import UnknownConversation
+from firnline.language.statements.reader import RULES
 from firnline.log import limits
 from firnline.log.entry import Appended, Entry, Head, Key
 from firnline.log.threads import run_by_size

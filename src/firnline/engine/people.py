@@ -23,6 +23,7 @@ from firnline.digest.fact import DatedStatement, Fact, Revert, profile_facts
 from firnline.digest.facts import all_facts, statements_of
 from firnline.engine.fact_reader import FactReader
 from firnline.engine.held_facts import HeldFacts, from_body, to_body, updated, version_in
+from firnline.engine.limits import ELSEWHERE_MAX
 from firnline.engine.person import Person, Profile, moment
 from firnline.errors import FirnlineError, InputError, StoreCorrupt, outline
 from firnline.log import limits
@@ -41,7 +42,6 @@ from firnline.transfer.scan import heads
 
 logger: Final = logging.getLogger("firnline")
 
-_ELSEWHERE_MAX: Final = 8
 _LIKELY: Final = 0.1
 """The chance to be evidence that a message of another conversation needs to be in a context."""
 
@@ -54,7 +54,7 @@ class People:
         self._chain = StatementChain(store)
         self.reader = FactReader(store, tenant, self._chain)
         self.known = self.reader.known  # the conversations that are with a person
-        self._finder = EntryFinder(store, clock=clock, conversations=_ELSEWHERE_MAX)
+        self._finder = EntryFinder(store, clock=clock, conversations=ELSEWHERE_MAX)
         self._recorded: OrderedDict[Key, str] = OrderedDict()
         self._held: OrderedDict[str, HeldFacts] = OrderedDict()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -319,7 +319,7 @@ class People:
             own = key.conversation
             apart = [hit for hit in found if own not in (hit.conversation, *hit.also_in)]
             likely = [hit for hit in apart if hit.chance >= _LIKELY or "fact" in hit.parts]
-            hits = tuple(likely[:_ELSEWHERE_MAX])
+            hits = tuple(likely[:ELSEWHERE_MAX])
         lines = tuple(held.text.splitlines())
         return PersonMaterial(lines=lines, version=held.version, hits=hits, others=others)
 
@@ -327,7 +327,7 @@ class People:
         """What fits a question, found by its words."""
         try:
             return await self._finder.find(
-                self._tenant, clean_text(question), scope, limit=2 * _ELSEWHERE_MAX
+                self._tenant, clean_text(question), scope, limit=2 * ELSEWHERE_MAX
             )
         except StoreCorrupt as error:
             logger.warning("nothing is recalled of a person: %s", outline(error))

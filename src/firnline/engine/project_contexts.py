@@ -49,7 +49,7 @@ from firnline.errors import (
     outline,
 )
 from firnline.log import limits
-from firnline.log.entry import Digest, Head, Key, ProjectEntry
+from firnline.log.entry import Digest, Head, Key, ProjectEntry, Scope
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size
 from firnline.log.tokens import TokenCounter, counter
@@ -57,8 +57,9 @@ from firnline.protocols import Store
 
 logger: Final = logging.getLogger("firnline.context")
 
-_Place: TypeAlias = tuple[Key, int, str | None, tuple[Any, ...]]
-"""What a first shown entry is remembered for: a conversation, a limit, a model, parameters."""
+_Place: TypeAlias = tuple[str, str | None, str | None, int, str | None, tuple[Any, ...]]
+"""What the first entry shown is remembered for: tenant, project, person, limit, model, parameters.
+"""
 _TASK_FRAME: Final = 100  # tokens around a task
 _WORDS: Final = (100, 600)  # of a digest
 
@@ -160,8 +161,6 @@ class ProjectContexts:
 
         reader = ProjectReader(self._store, key.tenant, head, job.sizes, read_digests)
         view = await reader.read(strategy.parameters, request.budget.limit)
-        if len(view.parts) == 1:
-            return await self._builder.build(key, request, strategy)
         choice = await self._choose(job, view)
         shown = await reader.begin(choice)
         if request.fold:
@@ -178,7 +177,7 @@ class ProjectContexts:
 
     async def _choose(self, job: _ProjectJob, view: ProjectView) -> Choice:
         """How many of the newest entries are shown."""
-        request = job.request
+        request, own = job.request, view.parts[view.own].head
         frame = await read_frame(
             self._store,
             job.key,
@@ -186,13 +185,14 @@ class ProjectContexts:
             system=request.system,
             tools=request.tools,
             task=request.task or "",
-            next_seq=view.parts[view.own].head.entries,
+            next_seq=own.entries,
         )
         limit = request.budget.limit
         if request.person is not None:
             limit = person_sections(request.person, request.budget, job.sizes).budget.limit
         quotes = request.budget.recall_tokens if request.question is not None else None
-        place = job.key, limit, request.budget.model, tuple(job.parameters.values())
+        model, parameters = request.budget.model, tuple(job.parameters.values())
+        place = job.key.tenant, own.project, own.person, limit, model, parameters
         before = self._shown_before(place, view)
         choice = choose(view, job.parameters, frame, limit, quotes, before)
         if request.fold and choice.room is not None and choice.count:
@@ -300,9 +300,8 @@ class ProjectContexts:
         request, own = job.request, view.parts[view.own]
         if not request.question or not tokens:
             return others
-        hits = await self._builder.recall(
-            job.key, request.question, 2 * tokens, project=own.head.project
-        )
+        scope = Scope(project=own.head.project, person=own.head.person)
+        hits = await self._builder.recall(job.key, request.question, 2 * tokens, scope=scope)
         known = request.person.hits if request.person else ()
         worthy = [
             hit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from firnline.context.marks import INTERRUPTED
 from firnline.context.plan import View, covering, ends_round
@@ -19,6 +19,8 @@ from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
 from firnline.protocols import Store
 from firnline.recall.project import ProjectHistory
+
+_LONGEST: Final = 0.25  # of the room; a longer message may be shown shortened
 
 ReadDigests: TypeAlias = Callable[[Key], Awaitable[tuple[Digest, ...]]]
 """Reads the digests in force of a conversation."""
@@ -41,13 +43,15 @@ class ProjectReader:
         view = self.view
         self._shared = await self._ancestors()
         most, count = _most_of(parameters, limit)
+        longest = int(most * _LONGEST)
         waiting: list[ProjectEntry] = []
         used = stored = 0
         async for each in self._history.back(self._first_of):
             waiting.append(each)
-            stored += each.entry.tokens
+            stored += min(each.entry.tokens, longest)
             if used + stored > most or len(view.found) + len(waiting) > count:
-                used, stored = await self._add(waiting), 0
+                await self._add(waiting)
+                used, stored = sum(min(tokens, longest) for tokens in view.tokens), 0
                 waiting = []
                 if used > most or len(view.found) > count:
                     break
@@ -82,8 +86,8 @@ class ProjectReader:
     def _key(self, conversation: str) -> Key:
         return Key(self._tenant, conversation)
 
-    async def _add(self, entries: Sequence[ProjectEntry]) -> int:
-        """Add entries with their tokens; returns the tokens of all.
+    async def _add(self, entries: Sequence[ProjectEntry]) -> None:
+        """Add entries with their tokens.
 
         The instructions of other conversations have none, because they are not shown.
         """
@@ -96,7 +100,6 @@ class ProjectReader:
         chars = sum(uncounted(entry, sizes) for entry in said if entry is not None)
         view.found += entries
         view.tokens += await run_by_size(chars, count)
-        return sum(view.tokens)
 
     async def _find_question(self) -> None:
         """Find the conversation's own newest question, and whether it is answered."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from firnline.context.plan import is_of_tool, units
 from firnline.embedding import MiniLM, default_embedder, open_embedder
 from firnline.engine.options import check_names
 from firnline.errors import FirnlineError, InputError, ModelError, StoreCorrupt, outline
-from firnline.log.entry import Entry, Hits, Key, Scope
+from firnline.log import limits
+from firnline.log.entry import Entry, Hit, Hits, Key, Scope, live
 from firnline.log.text import clean_name, clean_text
 from firnline.log.tokens import TokenCounter
 from firnline.protocols import Clock, Embedder, Progress, Store
+from firnline.recall.chance import count_earned
 from firnline.recall.search import EntryFinder
 
 if TYPE_CHECKING:
@@ -105,23 +109,53 @@ class Recaller:
         )
 
     async def for_context(
-        self, key: Key, question: str, tokens: int, shown_from: int, project: str | None = None
+        self, key: Key, question: str, tokens: int, shown_from: int, scope: Scope | None = None
     ) -> Hits:
         """Entries of up to `tokens` that a context may show for a question, best first.
 
-        They are of this conversation, or of all of a project.
+        They are of this conversation, or in `scope`.
         Repeats are left out. The first `Hits.earned` are enough for a context that stays small.
         Those from `shown_from` on are shown anyway, so it does not matter if they have no vectors.
         If an index or an entry is damaged, the context does without, and says so.
         """
-        scope = Scope(project=project) if project else Scope(conversation=key.conversation)
+        scope = scope or Scope(conversation=key.conversation)
         try:
-            return await self._finder.find(
+            found = await self._finder.find(
                 key.tenant, clean_text(question), scope, tokens=tokens, shown_from=shown_from
+            )
+            return (
+                found
+                if scope.conversation != key.conversation
+                else await self._with_current(key, found)
             )
         except StoreCorrupt as error:
             logger.warning("%s: nothing is recalled: %s", key.conversation, outline(error))
             return Hits(degraded=[f"nothing is recalled: {outline(error)}"])
+
+    async def _with_current(self, key: Key, found: Hits) -> Hits:
+        """The hits, with what outdates one of them in front of it."""
+        there = {hit.seq for hit in found}
+        newer = {h.superseded_by for h in found if h.superseded_by is not None} - there
+        if not newer:
+            return found
+        entries = {entry.seq: entry for entry in live(await self._store.at(key, sorted(newer)))}
+        hits: list[Hit] = []
+        for hit in found:
+            current = entries.pop(-1 if hit.superseded_by is None else hit.superseded_by, None)
+            hits += [replace(hit, entry=current, superseded_by=None)] if current else []
+            hits.append(hit)
+        return Hits(hits, found.degraded, count_earned([hit.chance for hit in hits]))
+
+    async def units(self, key: Key, hits: Sequence[Hit]) -> dict[int, tuple[Entry, ...]]:
+        """The tool calls with all of their results of which hits are a part, by their numbers."""
+        torn = [hit.seq for hit in hits if is_of_tool(hit.message)][: limits.RECALL_UNITS_MAX]
+        reach = range(-limits.RECALL_CALL_REACH, limits.RECALL_CALL_REACH + 1)
+        around = sorted({seq + step for seq in torn for step in reach if seq + step >= 0})
+        found: dict[int, tuple[Entry, ...]] = {}
+        for unit in units(live(await self._store.at(key, around))) if around else ():
+            if not unit.problem:
+                found |= {entry.seq: unit.entries for entry in unit.entries}
+        return found
 
     async def _belongs(self, scope: Scope) -> bool:
         """Whether the scope's conversation, if there is one, is of its project and person."""

@@ -8,19 +8,19 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from firnline.engine.limits import SIGNER_NAME_CHARS_MAX
 from firnline.errors import InputError
 from firnline.log.proof_check import Checkpoint, key_id
 
 _PREFIX: Final = "PRIVATE+KEY+"
 _ED25519: Final = b"\x01"
-_NAME_CHARS_MAX: Final = 200
 
 
 def new_key(name: str) -> str:
     """A new private key with this name, such as ``example.com/support``: keep it secret."""
-    if not name.isprintable() or not 0 < len(name) <= _NAME_CHARS_MAX or {*" +"} & {*name}:
+    if not name.isprintable() or not 0 < len(name) <= SIGNER_NAME_CHARS_MAX or {*" +"} & {*name}:
         raise InputError(
-            f"name: 1 to {_NAME_CHARS_MAX} printable characters without spaces and plus signs"
+            f"name: 1 to {SIGNER_NAME_CHARS_MAX} printable characters without spaces and plus signs"
         )
     return Signer(name, Ed25519PrivateKey.generate()).private
 

@@ -21,6 +21,8 @@ LEAN_TOKENS: Final = 20_000
 PRICE: Final = 0.2
 """Default price in dollars per million prompt tokens; prices differ a hundredfold."""
 
+_RESULT_FRAME: Final = 40
+"""Tokens of a message in a result besides its text: its id, time and speaker, as JSON."""
 _TICK: Final = timedelta(microseconds=1)
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
@@ -73,19 +75,21 @@ def stats(
     *,
     said: tuple[datetime, datetime] | None = None,
     recent_tokens: int = LEAN_TOKENS,
-    tool_tokens: int = limits.RECALL_TOKENS,
+    tool_tokens: int | None = None,
     fixed_tokens: int = FIXED_TOKENS,
     price: float = PRICE,
 ) -> Stats:
     """The stats of the conversation at `head`. Pure.
 
     `said` are the times of its oldest and its newest message, `recent_tokens` is what a lean
-    request shows of it, `tool_tokens` what the tools return for a question, `fixed_tokens` what
-    every request holds, and `price` that of a million prompt tokens.
+    request shows of it, `tool_tokens` what the tools return for a question (by default, as many
+    messages of mean size as `search_history` returns), `fixed_tokens` what every request holds, and
+    `price` that of a million prompt tokens.
     """
     recent = min(recent_tokens, head.tokens)
     lean = fixed_tokens + recent
-    found = min(tool_tokens, head.tokens - recent)
+    returned = _result_tokens(head) if tool_tokens is None else tool_tokens
+    found = min(returned, head.tokens - recent)
     costs = {
         "lean": lean,
         "with_tools": lean + lean + found,  # the request that calls, and the one that answers
@@ -99,6 +103,13 @@ def stats(
         tokens=head.tokens,
         **{name: Cost(tokens, cost_of(tokens, price)) for name, tokens in costs.items()},
     )
+
+
+def _result_tokens(head: Head) -> int:
+    """The tokens of one result of `search_history`, about."""
+    mean = head.tokens // max(head.entries, 1)
+    found = limits.RECALL_HITS_DEFAULT * (mean + _RESULT_FRAME)
+    return min(found, limits.RECALL_FOUND_TOKENS)
 
 
 async def measured(memory: RecallMemory, head: Head, *, price: float = PRICE) -> Stats:

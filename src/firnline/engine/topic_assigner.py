@@ -18,11 +18,12 @@ from firnline import topics
 from firnline.context.plan import View
 from firnline.context.view import drop_echo, is_still, look, look_at_topic
 from firnline.engine.recall import Filters
-from firnline.engine.topic_embedders import TopicEmbedders
+from firnline.engine.topic_embedders import TopicEmbedders, embed_texts
+from firnline.engine.topic_pages import TopicPages
 from firnline.engine.turn import Turn
 from firnline.errors import ConflictError, FirnlineError, InputError, ModelError, outline
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Key, Scope, Topic, live, runs
+from firnline.log.entry import Digest, Entry, Key, Scope, Topic, runs
 from firnline.log.text import clean_name
 from firnline.protocols import Clock, Embedder, Store, TopicAssignments
 from firnline.recall.search import scope_conversations
@@ -59,6 +60,7 @@ class TopicAssigner:
         self._store, self._clock = store, clock
         self.rules = rules or Rules()
         self.embedders = TopicEmbedders(embedder, beside, self.rules)
+        self._pages = TopicPages(store, self.embedders, self.rules)
 
     # -- keeping up ---------------------------------------------------------------------------
 
@@ -94,23 +96,19 @@ class TopicAssigner:
             return await self._store.topics(key)
 
     async def _assign(self, key: Key, known: TopicAssignments, read: Sequence[Entry]) -> None:
-        state = TopicState.of(known.topics.values())
-        page = live(read)
-        model, vectors = await self.embedders.vectors(page, known.topics.values())
+        page = await self._pages.prepare(key, known.topics, read)
         # In a thread: a page of long talk with many topics takes a while.
-        replay = topics.replay(page, vectors, state=state, model=model, rules=self.rules)
-        steps = await asyncio.to_thread(list, replay)
-        touched = {topic.id for step in steps for topic in step.changed}
-        state = steps[-1].state if steps else state
+        steps = await asyncio.to_thread(page.steps, self.rules)
+        touched = {topic.id for step in steps for topic in step.changed} | set(page.changed)
+        state = steps[-1].state if steps else page.state
         merging = partial(topics.merge_topics, state, self.rules, among=_grown(steps))
         merged = await asyncio.to_thread(merging)
-        members: dict[int, int | None] = {
-            entry.seq: _current(merged.state, step.topic)
-            for entry, step in zip(page, steps, strict=True)
-        }
+        members: dict[int, int | None] = {}
         for younger, match in merged.into.items():
             moved = await self._store.members(key, younger)
             members |= dict.fromkeys(moved, _current(merged.state, match.topic))
+        for entry, step in zip(page.entries, steps, strict=True):
+            members[entry.seq] = _current(merged.state, step.topic)
         whole = {topic.id for topic in merged.changed}
         version = await self._last_version(key) if whole else 0
         changed = [
@@ -119,9 +117,9 @@ class TopicAssigner:
         ]
         back = whole | {step.restored for step in steps if step.restored is not None}
         resting = [seq for id_ in back for seq in await self._resting(key, known.topics.get(id_))]
-        if not await is_still(self._store, key, read[-1]):
+        if not await is_still(self._store, key, page.last):
             raise ConflictError(f"{key.conversation} was erased in the meantime")
-        reach = {"revision": known.revision, "next_seq": read[-1].seq + 1}
+        reach = {"revision": known.revision, "next_seq": page.last.seq + 1}
         await self._store.assign(key, changed, members, **reach)
         if whole:
             await self._outdate(key, whole, version)
@@ -406,8 +404,9 @@ class TopicAssigner:
         if topics.is_followup(text):
             return None
         there = known.topics.values()
-        model, vector = await self.embedders.vector(text, there)
-        return next(iter(topics.match_topics(vector, model, there, self.rules)), None)
+        embedder = self.embedders.of(there, text)
+        (vector,) = await embed_texts(embedder, [text])
+        return next(iter(topics.match_topics(vector, embedder.name, there, self.rules)), None)
 
     def _known(self, known: TopicAssignments, key: Key, topic: int) -> Topic:
         if topic not in known.topics:

@@ -335,15 +335,15 @@ async def _ask(
         about = {**_of_model(model), "stream": int(not whole), "compacted": compacted}
         return {**about, **of_completion(completion)}
 
-    with dialogue.timed("chat") as told:
+    with dialogue.timed("chat") as timer:
         if whole:
             completion = await model.complete(messages, tools=schemas, max_tokens=most)
-            told.done(described, completion)
+            timer.done(described, completion)
             yield completion
             return
         async for item in model.stream(messages, tools=schemas, max_tokens=most):
             if isinstance(item, Completion):
-                told.done(described, item)
+                timer.done(described, item)
             yield item
 
 

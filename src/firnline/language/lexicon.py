@@ -232,6 +232,12 @@ violet wei
 """)
 """Given names that are also everyday words, or parts of them."""
 
+GREETINGS: Final = _words("""
+bonjour bonsoir salut hola hallo hello hi hey dear merci gracias danke thanks thank moin servus grüezi
+coucou ciao cher chère querido querida estimado estimada liebe lieber привет здравствуйте спасибо
+""")
+"""Words before a name, which are no part of it."""
+
 PLACE_NAMES: Final = frozenset(
     f"{first} {second}"
     for first, rest in {
@@ -325,6 +331,8 @@ hungarian ukrainian persian indian latin american british european african asian
 NO_ENTITIES: Final = _words("""
 phd msc bsc mba ceo cto cfo coo skus apis urls pdfs faqs mom dad mum grandma grandpa
 mon tue tues wed thu thur thurs fri sat sun woohoo yay wow whoa aww awww haha omg hooray yikes ugh phew
+christmas easter halloween thanksgiving ramadan hanukkah diwali weihnachten ostern silvester navidad
+noël pâques abstract introduction methods discussion conclusion appendix bibliography preface
 slovene slovak slovenian croatian serbian romanian bulgarian brazilian egyptian moroccan israeli iraqi
 english british american german french spanish italian polish russian turkish greek chinese japanese
 korean arabic hebrew irish scottish welsh dutch swedish norwegian danish finnish portuguese czech
@@ -380,6 +388,21 @@ TOOLS: Final = {
     "language": _words("python rust java kotlin typescript javascript golang ruby swift scala php"),
     "chat": _words("slack teams discord zulip mattermost telegram"),
     "editor": _words("vim neovim emacs vscode pycharm intellij cursor zed"),
+    "container": _words("kubernetes k8s docker podman nomad"),
+    "infrastructure": _words("terraform pulumi ansible chef puppet"),
+    "pipeline": _words("jenkins circleci buildkite argo argocd"),
+    "broker": _words("kafka rabbitmq nats celery"),
+    "cache": _words("redis memcached valkey"),
+    "search": _words("elasticsearch opensearch solr algolia"),
+    "observability": _words("grafana prometheus datadog sentry"),
+    "machine learning": _words("pytorch tensorflow keras jax sklearn"),
+    "game engine": _words("unity unreal godot gamemaker bevy"),
+    "backend service": _words("firebase supabase appwrite pocketbase"),
+    "shop": _words("shopify woocommerce magento prestashop"),
+    "site": _words("wordpress squarespace wix webflow drupal"),
+    "mobile": _words("flutter ionic cordova xamarin"),
+    "design": _words("figma sketch photoshop illustrator canva"),
+    "system": _words("fedora ubuntu debian arch windows macos linux mint nixos"),
     "tracker": _words("jira linear trello asana github gitlab notion clickup"),
 }
 """Tools of one kind, of which one replaces another."""

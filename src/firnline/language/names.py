@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -18,6 +18,7 @@ from firnline.language.lexicon import (
     GERMAN_ENDINGS,
     GERMAN_NOUNS,
     GIVEN_NAMES,
+    GREETINGS,
     PARTICLES,
     PLACE_NAMES,
     PLACES_FAR,
@@ -25,7 +26,7 @@ from firnline.language.lexicon import (
     TITLES,
 )
 from firnline.language.numbers import Mention
-from firnline.language.stop_words import GERMAN
+from firnline.language.stop_words import GERMAN, fold
 from firnline.log import tokens
 from firnline.log.regex import regex
 from firnline.log.text import normalize
@@ -36,7 +37,7 @@ _TOKEN: Final = regex(r"(?<![\w])[^\W\d_](?:\w|['’&-](?=\w)|\.(?=[a-z]))*")
 _ELIDED: Final = regex(r"(?<![\w])[dl]['’](?=[A-ZÀ-Þ])", re.IGNORECASE)
 _ELISIONS: Final = ("l'", "l’", "d'", "d’", "L'", "L’", "D'", "D’")
 _GLUE: Final = regex(
-    r" |(?<=\bSt)\. | (?:of(?: the)?|d(?:e|el|i|u|es|a|o|os|as)|de (?:la|las|los)|van(?: de[rn]?)?|von(?: der)?) "
+    r" | & |(?<=\bSt)\. | (?:of(?: the)?|d(?:e|el|i|u|es|a|o|os|as)|de (?:la|las|los)|van(?: de[rn]?)?|von(?: der)?) "
 )
 _FAR_NAMED: Final = regex(
     r"《(?P<work>[^》\n]{1,20})》|(?:叫做?|名为|称为|名字是)[“\"「『](?P<called>[^”\"」』\n]{1,12})[”\"」』]"
@@ -55,7 +56,7 @@ _GERMAN_NAMED: Final = regex(
     r"\b(?:[Hh]eißt|[Hh]eiße|namens|genannt|[Nn]ennt sich)(?: jetzt| nun)? [„»\"“]?(?P<called>[A-ZÄÖÜ][\wäöüß]+)\b(?! [A-ZÄÖÜ])"
     r"|\b(?:Mann|Frau|Schwester|Bruder|Freund(?:in)?|Kolleg(?:e|in|en)|Sohn|Tochter|Mutter|Vater|Chef(?:in)?|Hund"
     r"|Katze|Kater|Partner(?:in)?|Vermieter(?:in)?|Nachbar(?:in)?|Trainer(?:in)?|Oma|Opa|Tante|Onkel|Cousine?"
-    r"|Neffe|Nichte|Herrn?|Hallo|Liebe[rs]?) (?P<kin>[A-ZÄÖÜ][a-zäöüß]+)\b(?! [A-ZÄÖÜ])"
+    r"|Neffe|Nichte|Herrn?|Hallo|Liebe[rs]?) (?P<kin>(?!Dr\b|Prof\b)[A-ZÄÖÜ][a-zäöüß]+)\b(?! [A-ZÄÖÜ])"
     r"|\b(?:in|nach|aus|ab|bei|von) (?P<place>[A-ZÄÖÜ][a-zäöüß]{2,20})(?![\w-]| [A-ZÄÖÜ])"
 )
 _BEFORE_CHARS: Final = 12
@@ -70,39 +71,6 @@ _POLITE: Final = frozenset(("sie", "ihr", "ihre", "ihrem", "ihren", "ihrer", "ih
 _GERMAN_SHARE: Final = 0.17
 _NOT_GERMAN_ALONE: Final = frozenset(
     ("also", "am", "an", "bin", "die", "fast", "hat", "in", "man", "so", "war", "was", "will")
-)
-_GERMAN_WORDS: Final = GERMAN | frozenset(
-    [
-        "für",
-        "über",
-        "möchte",
-        "möchten",
-        "dafür",
-        "möglich",
-        "können",
-        "könnte",
-        "wäre",
-        "würde",
-        "unser",
-        "unsere",
-        "unserem",
-        "mein",
-        "meinem",
-        "meiner",
-        "meinen",
-        "sind",
-        "lautet",
-        "nein",
-        "sehr",
-        "gerne",
-        "heißt",
-        "neue",
-        "beim",
-        "wurde",
-        "haben",
-        "bitte",
-        "auch",
-    ]
 )
 
 
@@ -127,15 +95,18 @@ def _sentence_names(text: str, start: int, end: int, *, german: bool) -> Iterato
     words = list(_TOKEN.finditer(text, start, end))
     shouting = len(words) > 2 and _is_shouted(text[start:end])  # noqa: PLR2004
     run: list[re.Match[str]] = []
-    for token in words:
+    for place, token in enumerate(words):
         if token[0].isalpha() and token[0].islower():
             if run and (german or token[0] not in PARTICLES):  # they may join two parts of a name
                 yield from _run_name(text, run, german=german)
                 run = []
             continue
-        initial = _is_initial(text, start, token.start())
+        inside = token.start() > start + 1 and text[token.start() - 1] == "("
+        initial = not inside and _is_initial(text, start, token.start())
         kind = None if shouting else _token_kind(text, token, initial=initial, german=german)
         leads = kind != "title" and _may_lead(token[0], initial=initial or shouting)
+        if leads and run and _goes_on(text, token, words[place + 1 : place + 2]):
+            kind = "sure"  # the "Next" of "Steam Next Fest"
         if run and not _continues(text, run, token, kind, leads=leads):
             yield from _run_name(text, run, german=german)
             run = []
@@ -149,6 +120,8 @@ def _sentence_names(text: str, start: int, end: int, *, german: bool) -> Iterato
 def _token_kind(text: str, token: re.Match[str], *, initial: bool, german: bool) -> str | None:
     if token[0].casefold() in TITLES and token[0][0].isupper():
         return "title"
+    if token[0].casefold() in GREETINGS:
+        return None
     kind = _kind(_without_possessive(token[0]), initial=initial)
     first = kind != "sure" and initial and not german
     return "sure" if first and _starts_full_name(text, token, kind) else kind
@@ -164,6 +137,15 @@ def _continues(
         return False
     return kind == "sure" or (
         leads and (len(run) > 1 or all(_may_only_lead(word[0]) for word in run))
+    )
+
+
+def _goes_on(text: str, token: re.Match[str], following: Sequence[re.Match[str]]) -> bool:
+    """Whether a name follows an everyday word without a break."""
+    return any(
+        text[token.end() : after.start()] == " "
+        and _kind(_without_possessive(after[0]), initial=False) == "sure"
+        for after in following
     )
 
 
@@ -236,7 +218,8 @@ def _may_only_lead(word: str) -> bool:
 
 def _may_lead(word: str, *, initial: bool) -> bool:
     """Whether an everyday word may start a name: the "New" of "New York"."""
-    return not initial and len(word) > 1 and word[0].isupper() and word[1:].islower()
+    plain = not initial and len(word) > 1 and word[0].isupper() and word[1:].islower()
+    return plain and word.casefold() not in GREETINGS
 
 
 def _is_followed_like_name(text: str, token: re.Match[str]) -> bool:
@@ -285,8 +268,8 @@ def _mention(start: int, value: str, *, sure: bool = True) -> Mention:
 
 def is_german(text: str) -> bool:
     """Whether the text is German, where every noun has a capital."""
-    words = frozenset(text.casefold().split())
-    found = words & _GERMAN_WORDS
+    words = frozenset(map(fold, text.split()))
+    found = words & GERMAN
     return len(found) >= _GERMAN_SHARE * len(words) and not found <= _NOT_GERMAN_ALONE
 
 

@@ -66,7 +66,7 @@ steht stimmt tue tun tut trotzdem uberhaupt ungefahr uns unsere wahrend ware war
 wem wen wenig weniger wessen wie will willst wirklich wo wofur woher wohin wolle wollen wollte
 womit woran worauf woraus worum wovon wovor wurden ziemlich zuerst zumindest zuruck zusammen
 welche welchen welcher welches wenn wer werden wieder wieso wieviel will wird wo wozu wurde
-zwischen
+zwischen meinem unserem
 """)
 FRENCH_CORE: Final = _words("""
 au avec ce dans de elle en est et il je la le les nous ou par pas que qui se si sur un une vous y
@@ -183,6 +183,7 @@ OPENING_PAIRS: Final = (
 _NO_SUBJECT: Final = ENGLISH | GERMAN | FRENCH | SPANISH | RUSSIAN | FILLERS | REFERRING
 _OTHERS: Final = (GERMAN | FRENCH | SPANISH | RUSSIAN) - ENGLISH_FREQUENT
 _FOREIGN_LETTERS: Final = 0.2
+_WORDS_CLEAR: Final = 2
 _WORDS_ENOUGH: Final = 8
 _ENGLISH_SHARE: Final = 0.1
 _CHINESE_WORD: Final = regex("|".join(sorted(CHINESE, key=len, reverse=True)))
@@ -227,12 +228,20 @@ def content_weight(words: Sequence[str]) -> int:
     return weight
 
 
-def is_english(text: str) -> bool:
-    """Whether a text may be English: its letters, and the stop words of which language it has."""
+def is_english(text: str) -> bool | None:
+    """Whether a text is English; None if it does not show: "Docker Compose problem".
+
+    Two English function words show it, if not as many are of another language. Two of another
+    language, letters of another alphabet, or a sentence without an English one show the opposite.
+    """
     letters = [char for char in text if char.isalpha()]
     if sum(not char.isascii() for char in letters) > len(letters) * _FOREIGN_LETTERS:
         return False
     found = [fold(word) for word in split_words(text)]
     own = sum(word in ENGLISH_FREQUENT for word in found)
     foreign = sum(word in _OTHERS for word in found)
-    return own >= foreign and (len(found) < _WORDS_ENOUGH or own > len(found) * _ENGLISH_SHARE)
+    if foreign >= _WORDS_CLEAR and foreign > own:
+        return False
+    if len(found) >= _WORDS_ENOUGH and own < len(found) * _ENGLISH_SHARE:
+        return False
+    return True if own >= _WORDS_CLEAR and own > foreign else None

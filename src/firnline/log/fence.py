@@ -20,15 +20,16 @@ from firnline.log.regex import regex
 from firnline.log.text import normalize
 
 _MARKER: Final = regex(
-    r"\[(?:/?recalled\]|/recalled|/(?:summary|importantdata|document)\]|messages?\d|importantdata"
-    r"|summary(?:\d|given)|document\d|taskathand|alsosaid|\.\.\.about\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day\d{4}"
+    r"\[(?:/?recalled\]|/recalled|/(?:summary|importantdata|document|task)\]|messages?\d"
+    r"|importantdata|summary(?:\d|given)|document\d|taskathand|alsosaid|\.\.\.about\d|calls[a-z\d]"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day(?:\d{4}|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\d)"
     r"|/?profile\]|whattheuserhasstated|/?otherconversations\]|fromotherconversations|conversation[a-z0-9/:.]"
-    r"|\d+\](?:\[outdated|(?:user|assistant|system|developer|tool)[\[:])|outdated:)"
+    r"|\d+\](?:\[outdated|(?:user|assistant|system|developer|tool)[^:]*:)|outdated:)"
 )
 """The start of a marker line as `_fold` writes it."""
 _ROLE: Final = regex(r"\[(?:system|developer)\]")
 """What precedes the application's words where an endpoint only has the user's role for them."""
-_FOLDED_MAX: Final = 48  # longer than the start of any marker
+_FOLDED_MAX: Final = 96  # longer than the start of any marker
 _UNSEEN: Final = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Me", "Mn", "Zl", "Zp", "Zs"))
 _BLANK: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and signs without a shape
 _TWINS: Final = str.maketrans(
@@ -66,12 +67,12 @@ def one_line(text: str) -> str:
 
 
 def speaker(role: str, name: str | None) -> str:
-    """Who said something: the role, and the name in brackets; a colon can follow.
+    """Who said something: the role and the name, after which a colon can follow.
 
     The role comes first, so that a name cannot be taken for one.
     """
     shown = speaker_name(name) if name else ""
-    return f"{role} ({shown})" if shown else role
+    return f"{role} {shown}" if shown else role
 
 
 def speaker_name(name: str) -> str:

@@ -73,7 +73,9 @@ ECHO_SECTIONS_MAX: Final = 8
 ECHO_ENTRIES_MAX: Final = 2_000
 """Entries that one such section may quote."""
 RECALL_CALL_REACH: Final = 32
-"""Entries before the result of a recall tool that are searched for its call."""
+"""Entries before and after a recalled tool call or result that are searched for the others."""
+RECALL_UNITS_MAX: Final = 100
+"""Recalled tool calls and results for which that is done, the best ones."""
 
 # Queries.
 PAGE_MAX: Final = 1_000
@@ -280,6 +282,12 @@ ASSIGN_PAGE: Final = 200
 """Entries assigned to topics in one step."""
 ASSIGN_SECONDS: Final = 60.0
 """How long to wait for the vectors of such a page."""
+TOPICS_EMBEDDED: Final = 100
+"""Topics, the newest ones, that get the vectors of another embedder when it changes."""
+TOPIC_SAMPLE: Final = 12
+"""Entries of such a topic, the newest ones, that are embedded."""
+ROUND_BACK: Final = 20
+"""Entries before an answer among which its question is looked for."""
 ASSIGN_CONFLICTS_MAX: Final = 20
 """Attempts to change topics that others change at the same time."""
 EMBED_PAGE: Final = 256
@@ -312,6 +320,8 @@ RECALL_TOKENS: Final = 2_000
 """Tokens of one result in a small window, if a quarter of it has room for as many."""
 RECALL_TOKENS_MIN: Final = 200
 """The smallest limit of a result: less has no room for a message and a note."""
+RECALL_HITS_DEFAULT: Final = 5
+"""Messages that a search of a model returns, unless it requests another number."""
 RECALL_HITS_MAX: Final = 50
 """Messages that a model may request in one search."""
 RECALL_DATED_MAX: Final = 100

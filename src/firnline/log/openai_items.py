@@ -153,16 +153,16 @@ def _input_item(message: Message, note: Mapping[str, Any]) -> dict[str, Any]:
     return {"output" if message.role == "tool" else "content": content, **_rest(note, (_SHOT,))}
 
 
-def plain_calls(shown: Iterable[tuple[Message, bool]]) -> set[str]:
+def plain_calls(messages: Iterable[tuple[Message, bool]]) -> set[str]:
     """The calls that must be plain, given messages and whether they are complete.
 
     A shortened result is that of a function, so its call must be one too, and all calls of the same
     message.
     """
-    said = list(shown)
-    short = {message.tool_call_id for message, whole in said if not whole}
-    made = [{call.id for call in message.tool_calls} for message, _ in said]
-    return {name for names in made if names & short for name in names}
+    pairs = list(messages)
+    short = {message.tool_call_id for message, whole in pairs if not whole}
+    calls = [{call.id for call in message.tool_calls} for message, _ in pairs]
+    return {name for names in calls if names & short for name in names}
 
 
 def _split(parts: list[Any], at: int) -> tuple[list[Any], list[Any]]:

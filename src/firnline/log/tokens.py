@@ -93,6 +93,14 @@ class TokenCounter:
         """How it estimates, such as ``o200k_base x 1.25``; empty if it counts exactly."""
         return "" if self.factor == 1.0 else f"{self.encoding} x {self.factor:g}"
 
+    def is_like(self, other: TokenCounter) -> bool:
+        """Whether the other one counts the same."""
+        return (self.encoding, self.factor, self.media) == (
+            other.encoding,
+            other.factor,
+            other.media,
+        )
+
     def text(self, text: str) -> TokenCount:
         """The tokens of plain text."""
         return self._make(*self.count_text(text))

@@ -29,29 +29,29 @@ async def topics(deps: ToolDeps, request: args.TopicsArguments) -> results.Topic
     """
     await deps.head(request.conversation)
     quoter = deps.quoter(request.tokens)
-    found = await deps.memory.topics(request.conversation)
-    rows = [_topic_row(topic, active=not at) for at, topic in enumerate(found)]
+    stats = await deps.memory.topics(request.conversation)
+    rows = [_topic_row(topic, active=not at) for at, topic in enumerate(stats)]
     if request.topic is None:
-        kept = quoter.fit_rows(rows[request.skip : request.skip + request.limit])
-        after = request.skip + len(kept)
+        fitting = quoter.fit_rows(rows[request.skip : request.skip + request.limit])
+        after = request.skip + len(fitting)
         return results.TopicList(
             conversation=request.conversation,
             total=len(rows),
-            topics=kept,
+            topics=fitting,
             next_skip=after if after < len(rows) else None,
             messages=[],
         )
     chosen = (await deps.memory.topic_stats(request.conversation, request.topic)).topic_id
     seqs = await deps.memory.topic_seqs(request.conversation, chosen, first_seq=request.first_seq)
     entries = await deps.memory.read_at(request.conversation, seqs[: request.limit])
-    shown, left = await quote_page(quoter, [FoundEntry(entry) for entry in entries])
+    messages, unshown = await quote_page(quoter, [FoundEntry(entry) for entry in entries])
     rest = seqs[request.limit] if len(seqs) > request.limit else None
     return results.TopicList(
         conversation=request.conversation,
         total=len(rows),
         topics=[row for row in rows if row.topic == chosen],
-        messages=shown,
-        next_seq=next_seq(left) if left else rest,
+        messages=messages,
+        next_seq=next_seq(unshown) if unshown else rest,
     )
 
 

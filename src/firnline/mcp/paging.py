@@ -57,27 +57,27 @@ class Quoter:
     count: TokenCounter
 
     def quote(
-        self, found: Sequence[FoundEntry], *, offset: int = 0, ranked: bool = False
+        self, entries: Sequence[FoundEntry], *, offset: int = 0, ranked: bool = False
     ) -> QuotedPage:
         """As many messages as fit, at least the first one, which may be cut.
 
         `ranked`: a message that does not fit is skipped; otherwise it ends the page. `offset` is
         the first character of the first message.
         """
-        room, shown, left = self.tokens, list[QuotedMessage](), list[FoundEntry]()
-        for at, one in enumerate(found):
+        room, quoted, unshown = self.tokens, list[QuotedMessage](), list[FoundEntry]()
+        for at, one in enumerate(entries):
             row = self._row(one, 0 if at else offset, room)
-            if row is None and not shown:
-                alone = not ranked or len(found) == 1
+            if row is None and not quoted:
+                alone = not ranked or len(entries) == 1
                 row = self._cut(one, 0 if at else offset, room if alone else room // 2)
             if row is None:
-                left += [one] if ranked else found[at:]
+                unshown += [one] if ranked else entries[at:]
             else:
-                shown.append(row)
+                quoted.append(row)
                 room -= self.size(row)
-            if left and not ranked:
+            if unshown and not ranked:
                 break
-        return QuotedPage(shown, left)
+        return QuotedPage(quoted, unshown)
 
     def fit_rows(self, rows: Sequence[T]) -> list[T]:
         """The first rows that fit, at least one."""

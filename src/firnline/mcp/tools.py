@@ -93,15 +93,15 @@ async def search(deps: ToolDeps, request: args.SearchArguments) -> results.Searc
     hits = await deps.memory.recall(
         request.conversation or None, request.query, limit=request.limit, **filters
     )
-    found = [
+    entries = [
         FoundEntry(
             hit.entry, hit.conversation, hit.score, hit.also_in, hit.chance, hit.superseded_by
         )
         for hit in hits
     ]
-    shown, left = await quote_page(quoter, found, ranked=True)
-    more = [_place(one) for one in left]
-    return results.SearchResult(messages=shown, more=more, degraded=list(hits.degraded))
+    messages, unshown = await quote_page(quoter, entries, ranked=True)
+    more = [_place(one) for one in unshown]
+    return results.SearchResult(messages=messages, more=more, degraded=list(hits.degraded))
 
 
 def _place(one: FoundEntry) -> results.MessagePlace:
@@ -123,14 +123,14 @@ async def by_date(deps: ToolDeps, request: args.ByDateArguments) -> results.Date
         page = limits.AGENT_CONVERSATIONS
         heads = await deps.memory.conversations(after=request.after, limit=page + 1)
         names, more = [head.conversation for head in heads[:page]], len(heads) > page
-    found, after = await _entries_in(deps, request, span, names)
-    shown, left = await quote_page(quoter, found[: request.limit])
-    left += found[request.limit :]
-    first_left = {one.conversation: one for one in reversed(left)}
+    entries, after = await _entries_in(deps, request, span, names)
+    messages, unshown = await quote_page(quoter, entries[: request.limit])
+    unshown += entries[request.limit :]
+    first_left = {one.conversation: one for one in reversed(unshown)}
     return results.DateResult(
         since=quoter.time(span.since),
         until=quoter.time(span.until),
-        messages=shown,
+        messages=messages,
         more=[_place(one) for one in first_left.values()][::-1],
         next_after=after or (names[-1] if more else ""),
     )
@@ -169,14 +169,14 @@ async def read(deps: ToolDeps, request: args.ReadArguments) -> results.MessagePa
     entries = await deps.memory.read(
         request.conversation, first_seq=request.first_seq, limit=request.limit + 1
     )
-    found = [FoundEntry(entry) for entry in entries]
-    there = [one for one in found[: request.limit] if one.entry.erased_at is None]
-    shown, left = await quote_page(quoter, there, offset=request.offset)
+    entries_found = [FoundEntry(entry) for entry in entries]
+    present = [one for one in entries_found[: request.limit] if one.entry.erased_at is None]
+    messages, unshown = await quote_page(quoter, present, offset=request.offset)
     return results.MessagePage(
         conversation=request.conversation,
         total=head.entries,
-        messages=shown,
-        next_seq=next_seq([*left, *found[request.limit :]]),
+        messages=messages,
+        next_seq=next_seq([*unshown, *entries_found[request.limit :]]),
     )
 
 

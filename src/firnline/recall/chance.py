@@ -22,11 +22,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from firnline.recall import weights
+from firnline.recall.limits import EARNED_MAX
 
 EARNED_CHANCE: Final = 0.05
 """What earns its place: fewer than three messages besides the answer, if that is one message."""
-EARNED_MAX: Final = 24
-"""The most messages that earn their place."""
 
 
 class Scored(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from firnline.digest.fact import Evidence, Fact
 from firnline.digest.succession import agree
@@ -12,12 +12,8 @@ from firnline.digest.testimony import read_statements
 from firnline.language.stems import stem
 from firnline.language.terms import index_terms
 from firnline.log.entry import Entry, Hit
-from firnline.recall.query import QUESTION_CHARS_MAX
+from firnline.recall.limits import FACT_ANSWERS_MAX, FACT_HITS_READ, QUESTION_CHARS_MAX
 from firnline.recall.updates import asked_slots, asks_past, question_words, slot_vocabulary
-
-_READ_MAX: Final = 30
-"""The best hits that are read for what facts outdate."""
-_ANSWERS_MAX: Final = 3
 
 Place: TypeAlias = tuple[str, int]
 
@@ -30,7 +26,7 @@ def answering_facts(question: str, facts: Iterable[Fact]) -> list[Fact]:
         return []
     slots = set(asked_slots(words))
     found = [fact for fact in facts if _is_asked(fact, words, slots)]
-    return sorted(found, key=lambda fact: fact.recorded_at, reverse=True)[:_ANSWERS_MAX]
+    return sorted(found, key=lambda fact: fact.recorded_at, reverse=True)[:FACT_ANSWERS_MAX]
 
 
 def _is_asked(fact: Fact, words: set[str], slots: set[str]) -> bool:
@@ -56,7 +52,7 @@ def put_facts_first(
 ) -> list[Hit]:
     """The hits, each answer first; those that say otherwise, earlier, are marked as outdated."""
     found = [
-        _marked(hit, answers, person) if at < _READ_MAX else hit for at, hit in enumerate(hits)
+        _marked(hit, answers, person) if at < FACT_HITS_READ else hit for at, hit in enumerate(hits)
     ]
     best = max((hit.score for hit in found), default=0.0)
     for fact in reversed(answers):

@@ -18,9 +18,8 @@ from firnline.language.date_words import MONTHS, WEEKDAYS
 from firnline.language.stems import stem
 from firnline.language.terms import identifier_parts, index_terms
 from firnline.log.regex import regex
+from firnline.recall.limits import FEATURE_CHARS_MAX
 
-FEATURE_CHARS_MAX: Final = 16_000
-"""Characters of a message that are analyzed; the index also finds the text after them."""
 PASSAGE_WORDS: Final = 80
 """Words of a passage: a long message is scored by its best passage."""
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import heappop, heappush
-from typing import Final
+from typing import Final, NamedTuple
 
 from firnline.log import limits
 from firnline.log.entry import Entry, Head, Key, ProjectEntry, live
@@ -20,6 +20,13 @@ from firnline.protocols import Store
 _HEADS_FIRST: Final = 8
 _ENTRIES_FIRST: Final = 16
 _READS_AT_ONCE: Final = 8  # other calls need connections, too
+
+
+class ProjectSize(NamedTuple):
+    """How much is in all conversations of a project together."""
+
+    entries: int = 0
+    tokens: int = 0
 
 
 class ProjectHistory:
@@ -86,6 +93,25 @@ class ProjectHistory:
             found = sorted(found, key=lambda item: item[:3])[:limit]
         return [ProjectEntry(name, entry) for _, name, _, entry in found]
 
+    async def size(self) -> ProjectSize:
+        """How much all conversations have together; what branches share counts once."""
+        entries = tokens = 0
+        branches: list[Head] = []
+        async for head in self.heads():
+            entries, tokens = entries + head.entries, tokens + head.tokens
+            branches += [head] if head.branch_of else []
+        for start in range(0, len(branches), _READS_AT_ONCE):
+            some = branches[start : start + _READS_AT_ONCE]
+            for shared in await asyncio.gather(*map(self._shared_size, some)):
+                entries, tokens = entries - shared.entries, tokens - shared.tokens
+        return ProjectSize(entries, tokens)
+
+    async def _shared_size(self, head: Head) -> ProjectSize:
+        if not (entries := await self.shared(head)):
+            return ProjectSize()
+        tokens = await self._store.tokens_between(self._key(head), 0, entries - 1)
+        return ProjectSize(entries, tokens)
+
     async def heads(self) -> AsyncIterator[Head]:
         """The project's conversations with entries, the most recently updated first."""
         last, size = None, _HEADS_FIRST
@@ -108,6 +134,8 @@ class ProjectHistory:
         theirs = await self._store.head(Key(self._tenant, source))
         if theirs is None or theirs.project != self._project:
             return 0
+        if self._person not in (None, theirs.person):
+            return 0  # theirs is not in this history
         keys = Key(self._tenant, source), self._key(head)
         one, other = await asyncio.gather(*(self._store.at(key, [last]) for key in keys))
         same = [e.message for e in one] == [e.message for e in other] != []

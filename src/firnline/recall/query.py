@@ -25,9 +25,7 @@ from firnline.language.terms import index_terms, name_parts, query_terms, spelli
 from firnline.log.regex import regex
 from firnline.log.tokens import reference_encoder
 from firnline.recall.features import prefix
-
-QUESTION_CHARS_MAX: Final = 4_000
-"""Characters of a question that are read."""
+from firnline.recall.limits import QUESTION_CHARS_MAX
 
 _VOCABULARY: Final = 200_000
 _COMMON: Final = 400

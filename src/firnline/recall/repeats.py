@@ -21,13 +21,10 @@ from firnline.log.entry import Hit
 from firnline.log.message import Message
 from firnline.log.regex import regex
 from firnline.recall.features import read_features
-
-COMPARED_MAX: Final = 100
-"""The best so many hits are compared for near repeats, and four times as many for equal words."""
+from firnline.recall.limits import REPEAT_CHARS_MAX, REPEATS_COMPARED
 
 _WORDS_MIN: Final = 3  # "Yes!" is the answer to many questions
-_CHARS_MAX: Final = 4_000  # longer texts are repeats only if they are equal
-_NEW_MAX: Final = 0.25  # of the words of the shorter text; fillers do not count
+_NEW_SHARE: Final = 0.25  # of the words of the shorter text; fillers do not count
 _WORD: Final = regex(r"[^\W\d_][\w']*")
 _CHANGES: Final = lexicon.QUALIFIERS.union(
     MONTHS, WEEKDAYS, lexicon.SMALL_NUMBERS, lexicon.FOREIGN_NUMBERS, lexicon.TENS
@@ -49,11 +46,11 @@ def without_repeats(hits: Iterable[Hit]) -> list[Hit]:
     compared: defaultdict[tuple[str, str, date | None], list[tuple[_Statement, Message]]]
     compared = defaultdict(list)
     for number, hit in enumerate(hits):
-        statement = _statement(hit.message) if number < 4 * COMPARED_MAX else None
+        statement = _statement(hit.message) if number < 4 * REPEATS_COMPARED else None
         if statement is not None:
             if (hit.conversation, statement) in exact:
                 continue
-            if number < COMPARED_MAX:
+            if number < REPEATS_COMPARED:
                 alike = compared[hit.conversation, statement.speaker, statement.day]
                 mine = statement, hit.message
                 if any(_repeats(mine, better) for better in alike):
@@ -69,7 +66,7 @@ def _statement(message: Message) -> _Statement | None:
     if not isinstance(message.content, str) or message.tool_calls:
         return None
     speaker = f"{message.role} {message.name or ''}"
-    if len(message.text) > _CHARS_MAX:
+    if len(message.text) > REPEAT_CHARS_MAX:
         return _Statement(speaker, (message.text,), None)
     words = tuple(index_terms(message.text))
     if len(words) < _WORDS_MIN:
@@ -99,7 +96,7 @@ def _new_words(short: Sequence[str], long: Sequence[str]) -> list[str] | None:
             at += 1
         elif word not in lexicon.FILLERS:
             new.append(word)
-            if len(new) > _NEW_MAX * len(short):
+            if len(new) > _NEW_SHARE * len(short):
                 return None
     return new if at == len(short) else None
 

@@ -16,6 +16,7 @@ from firnline.log.entry import Entry, ProjectEntry
 from firnline.log.fence import escape_json
 from firnline.log.message import Message, Part, encode_json
 from firnline.log.tokens import TokenCounter
+from firnline.recall.limits import ID_DIGITS_MAX, RUNS_MAX
 from firnline.recall.passages import passage_at
 from firnline.topics import TopicStats
 
@@ -28,8 +29,6 @@ _TOKEN_CHARS_MAX: Final = 128  # no token of either vocabulary is longer
 _TOKEN_CHARS: Final = 8  # more than a token of any text worth reading has
 _NOTE_TOKENS: Final = 120
 _RUN_TOKENS: Final = 80
-_RUNS_MAX: Final = 8
-_DIGITS_MAX: Final = 20
 
 Row: TypeAlias = dict[str, Any]
 RestNote: TypeAlias = Callable[[Sequence[Entry]], str]
@@ -52,7 +51,7 @@ def place_of(id_: EntryId, own: str) -> tuple[str, int] | None:
     if isinstance(id_, int):
         return own, id_
     name, colon, number = id_.strip().rpartition(":")
-    is_number = number.isascii() and number.isdecimal() and len(number) < _DIGITS_MAX
+    is_number = number.isascii() and number.isdecimal() and len(number) < ID_DIGITS_MAX
     return (name if colon else own, int(number)) if is_number else None
 
 
@@ -239,7 +238,7 @@ class RecallWriter:
         return escape_json(encode_json({**result, "note": note} if note else result))
 
     def _left(self, page: RecallPage, left: Sequence[ProjectEntry]) -> str:
-        most = min(max(self.tokens_max // _RUN_TOKENS - 2, 1), _RUNS_MAX)
+        most = min(max(self.tokens_max // _RUN_TOKENS - 2, 1), RUNS_MAX)
         by_name: defaultdict[str, list[int]] = defaultdict(list)
         for found in left:
             by_name[found.conversation].append(found.entry.seq)
@@ -250,7 +249,7 @@ class RecallWriter:
         return f"{len(left)} more do not fit (ids {numbers}): {rest}"
 
 
-def format_runs(numbers: Iterable[int], most: int = _RUNS_MAX) -> str:
+def format_runs(numbers: Iterable[int], most: int = RUNS_MAX) -> str:
     """Numbers as text, neighbors joined: ``3-7, 9``; at most `most` pieces."""
     ordered = sorted(set(numbers))
     starts = ordered[:1] + [after for n, after in pairwise(ordered) if after != n + 1]

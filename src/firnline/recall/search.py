@@ -34,6 +34,7 @@ from firnline.models.guard import Breaker
 from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.chance import chances, count_earned
 from firnline.recall.copies import Copies, EntryPlace
+from firnline.recall.limits import BEHIND_MAX
 from firnline.recall.pack import by_value, pack
 from firnline.recall.passages import model_key
 from firnline.recall.query import RecallQuery, parse_question, token_weights
@@ -50,7 +51,6 @@ _TOKEN_CHARS: Final = 4
 _ALIKE: Final = 0.75  # a question is less like its answer than a message is like its topic
 _WIDER: Final = 20  # more vectors are compared if filters leave only some of them
 _MORE: Final = 4  # times as many candidates are read if some are copies of others
-_BEHIND_MAX: Final = 20  # conversations whose missing vectors are counted
 
 
 class VectorSearch(Protocol):
@@ -305,16 +305,16 @@ class EntryFinder:
         if scope.conversation is None:
             names = [
                 key.conversation
-                for key in await self._store.unembedded(tenant, model, _BEHIND_MAX + 1)
+                for key in await self._store.unembedded(tenant, model, BEHIND_MAX + 1)
             ]
         counts = await asyncio.gather(
             *(
                 self._unembedded(Key(tenant, name), model, scope, shown_from)
-                for name in names[:_BEHIND_MAX]
+                for name in names[:BEHIND_MAX]
                 if name is not None
             )
         )
-        missing, more = sum(counts), "more than " if len(names) > _BEHIND_MAX else ""
+        missing, more = sum(counts), "more than " if len(names) > BEHIND_MAX else ""
         why = f"{more}{missing:,} messages have no vectors yet and are {BY_WORDS_ONLY}"
         return [why] if missing else []
 

@@ -1,6 +1,6 @@
 """What is outdated among the found entries: "I live in Berlin" after "I moved to Lisbon".
 
-The best hits are read for statements (`firnline.digest.slots`). If one states something that can
+The best hits are read for statements (`firnline.language.statements.reader`). If one states something that can
 change, or the question asks for such a thing ("What is my diet?"), one more search looks for newer
 statements of it. An outdated hit is marked, and if the question asks for what holds now, the
 current statement comes before it.
@@ -17,33 +17,36 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from firnline.context import marks
-from firnline.digest import slots, succession
+from firnline.digest import succession
 from firnline.digest.rules import CODE
-from firnline.digest.slot_patterns import ASKED, MANY, OWN_WORDS, STATUS, VOCABULARY
-from firnline.digest.slots import statements
 from firnline.digest.succession import SpokenStatement
 from firnline.language.names import fold_name
+from firnline.language.statements import reader
+from firnline.language.statements.patterns import MANY, STATUS
+from firnline.language.statements.reader import statements
+from firnline.language.statements.words import ASKED, OWN_WORDS, VOCABULARY
 from firnline.language.stems import stem
 from firnline.language.terms import index_terms
 from firnline.log.entry import Entry, Hit, Key, Scope, live
 from firnline.log.regex import regex
 from firnline.protocols import Store
-from firnline.recall.query import QUESTION_CHARS_MAX, RecallQuery
+from firnline.recall.limits import (
+    QUESTION_CHARS_MAX,
+    STATEMENTS_MAX,
+    UPDATE_CHARS_READ,
+    UPDATE_CONVERSATIONS_MAX,
+    UPDATE_HITS_READ,
+    UPDATE_SLOTS_MAX,
+    UPDATES_FOUND_MAX,
+)
+from firnline.recall.query import RecallQuery
 
 _TOP: Final = 12
 """The best hits that are read first: if they state nothing, nothing is outdated."""
 _FIRST: Final = 3
 """The best hits, of which one answers, or the answer is put in second place."""
-_READ_MAX: Final = 200
-_FOUND_MAX: Final = 100
-_SLOTS_MAX: Final = 3
-_CONVERSATIONS_MAX: Final = 3
-_READ_CHARS_MAX: Final = 200_000
-"""Characters of a conversation's entries that are read for statements, the best hits first."""
 _CODE_SHARE: Final = 4
 """How much longer a text with its code may be."""
-_STATEMENTS_MAX: Final = 1_000
-"""Statements that are compared with each other, the newest."""
 _PAST: Final = regex(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|(?<!how )old|used to|originally|initially|earlier|back then"
     r"|at first|in the past|history|ago|was i(?! born)|were we|did (?:i|we) (?:live|work|eat|use|have)"
@@ -72,7 +75,7 @@ async def put_current_first(
     names = dict.fromkeys(hit.conversation for hit in found[:_TOP])
     if scope.conversation is not None:
         names[scope.conversation] = None
-    for name in list(names)[:_CONVERSATIONS_MAX]:
+    for name in list(names)[:UPDATE_CONVERSATIONS_MAX]:
         best = [hit.entry for hit in found[:_TOP] if hit.conversation == name]
         wanted = {
             **{("", slot): "" for slot in asked},
@@ -81,7 +84,7 @@ async def put_current_first(
         if not wanted:
             continue
         newer = await _newer_entries(store, Key(tenant, name), wanted, scope)
-        pool = {hit.seq: hit.entry for hit in found[:_READ_MAX] if hit.conversation == name}
+        pool = {hit.seq: hit.entry for hit in found[:UPDATE_HITS_READ] if hit.conversation == name}
         pool |= {entry.seq: entry for entry in newer}
         stated, by = await asyncio.to_thread(_judge, list(pool.values()))
         past = asks_past(question)
@@ -143,19 +146,19 @@ def _read(entries: Iterable[Entry]) -> Iterator[SpokenStatement]:
     every = list(entries)
     users = {entry.message.name for entry in every if entry.message.role == "user"}
     alone = fold_name(users.pop() or "") if len(users) == 1 else ""
-    room = _READ_CHARS_MAX
+    room = UPDATE_CHARS_READ
     for entry in every:
         message = entry.message
         if message.role not in ("user", "assistant"):
             continue
-        said = marks.said(message)[: _CODE_SHARE * slots.CHARS_MAX]
-        text = CODE.sub("\n", said)[: min(room, slots.CHARS_MAX)]
+        said = marks.said(message)[: _CODE_SHARE * reader.CHARS_MAX]
+        text = CODE.sub("\n", said)[: min(room, reader.CHARS_MAX)]
         room -= len(text)
         if message.role == "user":
             for one in statements(text):
                 yield SpokenStatement(entry.seq, fold_name(message.name or ""), one)
         else:
-            for one in statements(slots.as_own(text)):
+            for one in statements(reader.as_own(text)):
                 yield SpokenStatement(entry.seq, alone, one, echo=one.slot != STATUS)
 
 
@@ -163,7 +166,7 @@ def _judge(
     entries: Sequence[Entry],
 ) -> tuple[list[SpokenStatement], dict[SpokenStatement, SpokenStatement]]:
     """What entries state, and what newer statements outdate."""
-    stated = sorted(_read(entries), key=lambda one: one.seq)[-_STATEMENTS_MAX:]
+    stated = sorted(_read(entries), key=lambda one: one.seq)[-STATEMENTS_MAX:]
     return stated, succession.outdated(stated)
 
 
@@ -192,7 +195,7 @@ def _stated_slots(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:
         statement = one.statement
         if statement.slot not in MANY or statement.value:
             found.setdefault((statement.subject, statement.slot), statement.value)
-    return dict(list(found.items())[:_SLOTS_MAX])
+    return dict(list(found.items())[:UPDATE_SLOTS_MAX])
 
 
 async def _newer_entries(
@@ -203,7 +206,7 @@ async def _newer_entries(
     words = [*values, *(slot_vocabulary(slot) for _, slot in wanted)]
     query = " ".join(dict.fromkeys(" ".join(words).split()))
     here = Scope(conversation=key.conversation)
-    matches = await store.search(key.tenant, query, scope=here, limit=_FOUND_MAX)
+    matches = await store.search(key.tenant, query, scope=here, limit=UPDATES_FOUND_MAX)
     entries = live(await store.at(key, sorted(match.seq for match in matches)))
     return [entry for entry in entries if scope.has(entry.message)]
 
@@ -216,18 +219,19 @@ def _outdated_entries(
 ) -> list[Outdated]:
     """The outdated entries of a pool, newest first."""
     past, words = asks_past(question), question_words(question)
-    found: dict[int, Outdated] = {}
+    outdated: dict[int, Outdated] = {}
     for old in by:
         new = succession.current(by, old)
         if new.seq == old.seq or (
             new.statement.value and succession.agree(old.statement.value, new.statement.value)
         ):
             continue
-        asked = not past and not _asks_before(parsed, pool[new.seq]) and _asks_for(words, old, new)
-        known = found.get(old.seq)
-        if known is None or (asked and not known.asked):
-            found[old.seq] = Outdated(old.seq, new.seq, asked)
-    return sorted(found.values(), reverse=True)
+        is_asked_for = not past and not _asks_before(parsed, pool[new.seq])
+        is_asked_for = is_asked_for and _asks_for(words, old, new)
+        noted = outdated.get(old.seq)
+        if noted is None or (is_asked_for and not noted.asked):
+            outdated[old.seq] = Outdated(old.seq, new.seq, is_asked_for)
+    return sorted(outdated.values(), reverse=True)
 
 
 def slot_vocabulary(slot: str) -> str:

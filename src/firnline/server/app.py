@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from fastapi import APIRouter, FastAPI
@@ -14,14 +15,19 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 
 from firnline import __version__
+from firnline.embedding import LOCAL
 from firnline.engine.options import MemoryOptions
-from firnline.errors import StoreUnavailable
+from firnline.engine.recall import AUTO
+from firnline.errors import FirnlineError, StoreUnavailable
+from firnline.log.message import Message
+from firnline.memory import Memory
 from firnline.models import open_model
 from firnline.protocols import ChatModel
 from firnline.server import health, hooks, mcp_mount, page, problems, rest
 from firnline.server.auth import AuthMiddleware
 from firnline.server.drafts import Drafts
 from firnline.server.keys import NO_TENANT, Keys
+from firnline.server.limits import OPEN_RETRY_SECONDS
 from firnline.server.metrics import Metrics
 from firnline.server.middleware import RequestMiddleware, join_observers, open_tracer
 from firnline.server.proxy import conversation_routes, response_routes
@@ -32,7 +38,7 @@ from firnline.server.settings import Settings
 from firnline.server.state import Parts
 from firnline.server.streams import Streams
 from firnline.server.telegram import webhook
-from firnline.server.telegram.settings import named
+from firnline.server.telegram.settings import BotSettings, named
 from firnline.server.telegram.worker import TelegramWorker
 from firnline.server.tenants import Tenants
 from firnline.store import open_store
@@ -42,7 +48,6 @@ from firnline.strategies import strategy as strategy_named
 
 logger: Final = logging.getLogger("firnline.server")
 
-_RETRY_SECONDS: Final = 1.0
 _DESCRIPTION: Final = """The conversation memory that can prove it lost nothing.
 
 Every message is kept, every summary is reversible, every context fits its budget. Errors are
@@ -112,26 +117,37 @@ def create_parts(settings: Settings) -> Parts:
     secret = settings.secret.get_secret_value().encode() if settings.secret else None
     metrics, tracer = Metrics(), open_tracer(settings.otlp_endpoint)
     observe = join_observers(metrics, tracer) or metrics.observe
-    tenants = Tenants(store, {**_options(settings), "observer": observe}, _model(settings))
+    keys = Keys(TenantCards(store, NO_TENANT), secret=secret)
+    bots = named(settings.telegram)
+    tenants = Tenants(
+        store,
+        {**_options(settings), "observer": observe},
+        _model(settings),
+        find_served=partial(_served, keys, bots),
+        all_tenants=settings.worker_tenants == "all",
+    )
     parts = Parts(
         settings=settings,
         metrics=metrics,
         tracer=tracer,
         observer=observe,
         tenants=tenants,
-        keys=Keys(TenantCards(store, NO_TENANT), secret=secret),
+        keys=keys,
         requests=RateLimiter(settings.requests_per_minute),
         tokens=RateLimiter(settings.tokens_per_minute),
         streams=Streams(settings.streams_max),
         drafts=Drafts(tenants.root, tenants.memory),
-        telegram_worker=TelegramWorker(
-            named(settings.telegram), tenants.memory, model=tenants.model, observer=observe
-        ),
+        telegram_worker=TelegramWorker(bots, tenants.memory, model=tenants.model, observer=observe),
         upstream=_upstream(settings.upstream, settings.upstream_key),
         anthropic=_upstream(settings.anthropic, settings.anthropic_key, "x-api-key"),
     )
     metrics.watch(streams=lambda: parts.streams.live, drafts=lambda: parts.drafts.live)
     return parts
+
+
+async def _served(keys: Keys, bots: Sequence[BotSettings]) -> set[str]:
+    """The tenants to which this server gives access: those of its keys and bots."""
+    return {bot.tenant for bot in bots} | await keys.tenants()
 
 
 def _upstream(
@@ -168,9 +184,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     parts: Parts = app.state.parts
     await asyncio.to_thread(remove_stale)  # uploads that a killed server was receiving
     opening = asyncio.create_task(_open(parts))
+    warming = asyncio.create_task(asyncio.to_thread(warm_up, parts.settings.embedder))
     try:
         # A store that is unavailable for a moment does not prevent the start.
-        await asyncio.wait([opening], timeout=_RETRY_SECONDS)
+        await asyncio.wait([opening], timeout=OPEN_RETRY_SECONDS)
         if opening.done():
             opening.result()
         async with mcp_mount.running(parts):
@@ -178,7 +195,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         parts.ready = False
         opening.cancel()
-        await asyncio.wait([opening])
+        await asyncio.wait([opening, warming])
         await parts.streams.close(parts.settings.drain_seconds)
         await parts.drafts.stop()
         await parts.telegram_worker.stop()
@@ -191,6 +208,32 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             await asyncio.to_thread(parts.tracer.close)
 
 
+_WARM: Final[set[str]] = set()
+
+
+def warm_up(embedder: str) -> None:
+    """Load what the first requests and the first recall need: vocabulary, patterns, local model.
+
+    Once in a process. It takes half a second, and with a model up to two.
+    """
+    name = embedder if embedder in (AUTO, *LOCAL) else None
+    if str(name) in _WARM:
+        return
+    _WARM.add(str(name))
+    try:
+        asyncio.run(_recall_once(name))
+    except FirnlineError as error:  # requests will say so, too
+        logger.warning("warm-up: %s", error)
+
+
+async def _recall_once(embedder: str | None) -> None:
+    said = "On 3 May 2026 at 9:30 we moved the database to https://example.com, port 6543."
+    async with Memory.open("memory:", embedder=embedder, background=False) as memory:
+        await memory.append("warm-up", [Message.user(said), Message.assistant("I like that.")])
+        await memory.embed("warm-up")
+        await memory.recall("warm-up", "When did we move the database last May?", tokens=100)
+
+
 async def _open(parts: Parts) -> None:
     logged = ""
     while True:
@@ -201,7 +244,7 @@ async def _open(parts: Parts) -> None:
             if str(error) != logged:  # retries may last for hours
                 logger.warning("store: unavailable, retrying: %s", error)
             logged = str(error)
-            await asyncio.sleep(_RETRY_SECONDS)
+            await asyncio.sleep(OPEN_RETRY_SECONDS)
         else:
             if parts.settings.worker and parts.telegram_worker.bots:
                 parts.telegram_worker.start()

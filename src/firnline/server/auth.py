@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from firnline.errors import BodyTooLarge, FirnlineError, Forbidden, NotReady, TooFast, Unauthorized
 from firnline.memory import DEFAULT_TENANT, Memory
 from firnline.server.keys import PREFIX
+from firnline.server.limits import SIZE_DIGITS_MAX
 from firnline.server.page import PATHS
 from firnline.server.peer import (
     client_address,
@@ -33,7 +34,6 @@ WEBHOOKS: Final = "/telegram/"
 """Requests under this path authenticate with their own secret."""
 IMPORT: Final = "/api/v1/import"
 _EVERYTHING: Final = frozenset({"read", "write", "admin"})
-_DIGITS_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class AuthMiddleware:
     def _check_size(self, scope: Scope, path: str) -> None:
         """Reject a body by its declared size, before it is read."""
         size = Headers(scope=scope).get("content-length", "0")
-        if not (size.isdecimal() and len(size) <= _DIGITS_MAX) or int(size) > self._most(path):
+        if not (size.isdecimal() and len(size) <= SIZE_DIGITS_MAX) or int(size) > self._most(path):
             raise _too_large(self._most(path))
 
     def _bounded(self, receive: Receive, most: int) -> Receive:

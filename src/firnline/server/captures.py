@@ -18,6 +18,8 @@ from weakref import WeakValueDictionary
 from firnline.adapters.compactions import list_compactions, note_compaction, note_records
 from firnline.errors import FirnlineError, InputError
 from firnline.log import fence
+from firnline.log.entry import Hit
+from firnline.log.tokens import counter
 from firnline.memory import Memory
 from firnline.server.cursor_events import CURSOR, event_key, event_messages
 from firnline.transfer.formats.compactions import CompactionRecord, read_compactions
@@ -38,6 +40,11 @@ _COMPACTED: Final = frozenset({"PostCompact", "preCompact"})
 other one.
 """
 _TRANSCRIPT: Final = ".jsonl"
+_ANY_PROMPT: Final = "Which port did we choose?"
+_ANY_TOKENS: Final = 100
+_RECALLED: Final = (
+    "From this session, before it was compacted (the messages themselves, not a summary):"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +115,8 @@ class Captures:
             self.waiting.discard(key)
             try:
                 await self._capture(memory, event)
+                if event.has_compacted:  # so that indexes are up to date for the next prompt
+                    await recall_dropped(memory, event.conversation, _ANY_PROMPT, _ANY_TOKENS)
             except FirnlineError as error:
                 logger.warning("hook: cannot capture %s: %s", event.conversation, error)
             except Exception:
@@ -185,15 +194,23 @@ def _read_records(transcript: Path, kind: str) -> list[CompactionRecord]:
 
 
 async def recall_dropped(memory: Memory, conversation: str, prompt: object, most: int) -> str:
-    """Messages that the agent has dropped and that fit its prompt, in at most so many tokens."""
+    """Messages that the agent has dropped and that fit its prompt, in at most so many tokens.
+
+    What is not likely to help is left out, even if there is room for it.
+    """
     compactions = await list_compactions(memory, conversation)
     if not compactions or not isinstance(prompt, str) or not prompt.strip() or not most:
         return ""
     dropped = {seq for each in compactions for seq in each.seqs}
     hits = await memory.recall(conversation, prompt, tokens=most)
-    said = sorted((hit.seq, hit.message) for hit in hits if hit.seq in dropped)
-    lines = [f"[{message.role}, message {seq}] {message.text.strip()}" for seq, message in said]
-    if not lines:
-        return ""
-    head = "From this session, before it was compacted (the messages themselves, not a summary):"
-    return "\n".join([head, *map(fence.escape, lines)])
+    chosen: list[Hit] = []
+    for hit in hits[: hits.earned]:
+        more = sorted([*chosen, hit], key=lambda each: each.seq)
+        if hit.seq in dropped and counter().text(_recalled_text(more)) <= most:
+            chosen = more
+    return _recalled_text(chosen) if chosen else ""
+
+
+def _recalled_text(hits: Sequence[Hit]) -> str:
+    lines = (f"[{hit.message.role}, message {hit.seq}] {hit.message.text.strip()}" for hit in hits)
+    return "\n".join([_RECALLED, *map(fence.escape, lines)])

@@ -34,17 +34,16 @@ from firnline.log.entry import Appended, Card, Head
 from firnline.log.message import Message
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
+from firnline.server.limits import DRAFT_BEAT_SECONDS, DRAFT_CARDS_MAX
 from firnline.store.cards import DRAFT
 
 logger: Final = logging.getLogger("firnline.server")
 
-_BEAT_SECONDS: Final = 15.0
 _STALE: Final = timedelta(seconds=60)
 _HEADER: Final = "/000000"
 """The end of the name of a draft's first card."""
 _TARGET: Final = "/to"
 """The name of the card with the conversation that the answer goes to, behind all parts."""
-_CARDS_MAX: Final = 10_000
 _ANSWERS_READ: Final = 50
 
 
@@ -168,7 +167,7 @@ async def _read_parts(memory: Memory, draft_id: str) -> list[Card]:
     """All parts of a draft, in order."""
     found, after = list[Card](), ""
     while page := await memory.cards.find(
-        DRAFT, prefix=f"{draft_id}/", after=after, limit=_CARDS_MAX
+        DRAFT, prefix=f"{draft_id}/", after=after, limit=DRAFT_CARDS_MAX
     ):
         found += page
         after = page[-1].name
@@ -227,7 +226,7 @@ class Drafts:
 
     async def recover(self) -> int:
         """Move drafts of dead processes to the log; returns how many."""
-        found = await self._memory.cards.find(DRAFT, all_tenants=True, limit=_CARDS_MAX)
+        found = await self._memory.cards.find(DRAFT, all_tenants=True, limit=DRAFT_CARDS_MAX)
         ids = set(map(_id, found))
         self._seen = {each: seen for each, seen in self._seen.items() if each in ids}
         recovered = 0
@@ -242,7 +241,7 @@ class Drafts:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(_BEAT_SECONDS)
+            await asyncio.sleep(DRAFT_BEAT_SECONDS)
             try:
                 for draft in list(self._live.values()):
                     await draft.beat()

@@ -9,7 +9,8 @@ from fastapi import APIRouter, Request, Response
 
 from firnline.errors import FirnlineError, StoreUnavailable
 from firnline.server.auth import Administering, parts_of
-from firnline.server.metrics import CONTENT_TYPE, WAIT_SECONDS
+from firnline.server.limits import PROBE_SECONDS
+from firnline.server.metrics import CONTENT_TYPE
 
 router = APIRouter(include_in_schema=False)
 
@@ -29,7 +30,7 @@ async def readyz(request: Request, response: Response) -> dict[str, Any]:
         store = "not open"
     else:
         try:
-            async with asyncio.timeout(WAIT_SECONDS):
+            async with asyncio.timeout(PROBE_SECONDS):
                 await parts.tenants.root.head("readyz")
         except TimeoutError:
             store = StoreUnavailable().code

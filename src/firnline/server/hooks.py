@@ -1,7 +1,8 @@
 """The black box of coding agents: their hooks send events here, and get what they had forgotten.
 
 What leads to a transcript is answered at once and imported in the background; what has the messages
-itself is stored first (`captures`). After a compaction, a prompt gets the old messages that fit it.
+itself is stored first (`captures`). After a compaction, a prompt gets the old messages that fit it,
+if they are found in time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from firnline.server.auth import Writing, parts_of
 from firnline.server.captures import PROMPTS, read_event, recall_dropped
+from firnline.server.limits import HOOK_RECALL_SECONDS
 from firnline.server.proxy.request import read_object
 
 logger: Final = logging.getLogger("firnline.server")
@@ -22,7 +24,6 @@ logger: Final = logging.getLogger("firnline.server")
 router = APIRouter(include_in_schema=False)
 
 Agent = Literal["claude-code", "codex", "cursor"]
-_RECALL_SECONDS: Final = 0.08
 _NO_CONTENT: Final = 204
 
 
@@ -33,17 +34,16 @@ async def take_event(request: Request, memory: Writing, agent: Agent) -> Respons
     event = read_event(agent, body, parts.settings.transcript_folders)
     if event.transcript is None:
         await parts.captures.take(memory, event)
-    else:
-        parts.captures.start(memory, event)
-    if event.name not in PROMPTS:
-        return Response(status_code=_NO_CONTENT)
     text = ""
-    try:
-        async with asyncio.timeout(_RECALL_SECONDS):
-            most = parts.settings.hook_tokens
-            text = await recall_dropped(memory, event.conversation, body.get("prompt"), most)
-    except TimeoutError:
-        logger.info("hook: no time to recall for %s", event.conversation)
+    if event.name in PROMPTS:
+        try:
+            async with asyncio.timeout(HOOK_RECALL_SECONDS):
+                most = parts.settings.hook_tokens
+                text = await recall_dropped(memory, event.conversation, body.get("prompt"), most)
+        except TimeoutError:
+            logger.info("hook: no time to recall for %s", event.conversation)
+    if event.transcript is not None:  # after the recall, which is about older messages
+        parts.captures.start(memory, event)
     if not text:
         return Response(status_code=_NO_CONTENT)
     if event.transcript is None:

@@ -23,18 +23,14 @@ from typing import Any, BinaryIO, Final, Literal, TypeAlias, cast
 from firnline.errors import FirnlineError, NotFound, TooFast, outline
 from firnline.log.message import utc_now
 from firnline.protocols import Clock
+from firnline.server.limits import JOB_REPORT_SECONDS, JOBS_KEPT_MAX, JOBS_RUNNING_MAX
 from firnline.server.problems import as_problem
 from firnline.store.scratch import ScratchFolder
 
 logger: Final = logging.getLogger("firnline.server")
 
-RUNNING_MAX: Final = 2
-"""Running jobs of a tenant."""
-KEPT_MAX: Final = 20
-"""Remembered jobs of a tenant, with their files."""
 LIFE: Final = timedelta(hours=1)
 """How long a finished job is remembered."""
-_REPORT_SECONDS: Final = 0.2  # between two reports to a client
 
 Kind: TypeAlias = Literal["export", "import"]
 
@@ -106,9 +102,10 @@ class Jobs:
     def open(self, tenant: str, kind: Kind) -> BackgroundJob:
         """Register a job, to be started or failed; `TooFast` if too many are running."""
         running = [job for job in self.all(tenant) if job.state == "running"]
-        if len(running) >= RUNNING_MAX:
+        if len(running) >= JOBS_RUNNING_MAX:
             raise TooFast(
-                f"{RUNNING_MAX} jobs are already running; wait for one to finish", retry_after=5.0
+                f"{JOBS_RUNNING_MAX} jobs are already running; wait for one to finish",
+                retry_after=5.0,
             )
         job = BackgroundJob(tenant=tenant, kind=kind, created_at=self._clock())
         self._jobs.setdefault(tenant, []).append(job)
@@ -137,7 +134,7 @@ class Jobs:
         now, known = self._clock(), self._jobs.pop(tenant, [])
         kept: list[BackgroundJob] = []
         for age, job in enumerate(reversed(known)):
-            recent = age < KEPT_MAX and abs(now - (job.finished_at or now)) < LIFE
+            recent = age < JOBS_KEPT_MAX and abs(now - (job.finished_at or now)) < LIFE
             if recent or job.state == "running":
                 kept.append(job)
             else:
@@ -193,7 +190,7 @@ async def watch(job: BackgroundJob) -> AsyncIterator[BackgroundJob]:
         yield job
         await job.news.wait()
         with suppress(TimeoutError):
-            await asyncio.wait_for(job.ended.wait(), _REPORT_SECONDS)
+            await asyncio.wait_for(job.ended.wait(), JOB_REPORT_SECONDS)
     yield job
 
 

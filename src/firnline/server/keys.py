@@ -24,6 +24,7 @@ from firnline.log.message import format_time, parse_time, utc_now
 from firnline.log.text import clean_name, clean_text
 from firnline.log.wire import parse_unique
 from firnline.protocols import Clock
+from firnline.server.limits import KEY_CACHE_SECONDS, KEY_NAME_CHARS_MAX, KEYS_CACHED
 from firnline.store.cards import TenantCards
 
 PREFIX: Final = "fl"
@@ -34,9 +35,6 @@ _REVOKED: Final = "key-revoked"
 NO_TENANT: Final = ""  # keys are read before the tenant is known
 _ID_BYTES: Final = 8
 _SECRET_BYTES: Final = 32
-_CACHE_SECONDS: Final = 1.0  # a revoked key is rejected at most this much later
-_CACHE_MAX: Final = 10_000
-_NAME_CHARS_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +100,7 @@ class Keys:
         key = ApiKey(
             id=secrets.token_hex(_ID_BYTES),
             tenant=clean_name(tenant, "tenant"),
-            name=clean_text(name)[:_NAME_CHARS_MAX],
+            name=clean_text(name)[:KEY_NAME_CHARS_MAX],
             scopes=chosen,
             created_at=now,
             expires_at=None if expires_in is None else now + expires_in,
@@ -123,6 +121,11 @@ class Keys:
             return None
         allowed = frozenset[str]().union(*(_INCLUDED[scope] for scope in key.scopes))
         return Grant(key.id, key.tenant, allowed, key.name)
+
+    async def tenants(self) -> set[str]:
+        """The tenants that have a key that is valid now."""
+        now = self._clock()
+        return {key.tenant for key in await self.all() if key.state(now) == "active"}
 
     async def all(self, tenant: str | None = None) -> list[ApiKey]:
         """All keys, or those of a tenant, including revoked ones; oldest first."""
@@ -177,13 +180,13 @@ class Keys:
         """The key, cached for a second."""
         now = time.monotonic()
         cached = self._cache.get(key_id)
-        if cached is not None and now - cached[0] < _CACHE_SECONDS:
+        if cached is not None and now - cached[0] < KEY_CACHE_SECONDS:
             return cached[1]
         if len(key_id) != 2 * _ID_BYTES:
             return None
         found = await self._cards.find(_KIND, names=[key_id])
         key = (await self._read(found))[0] if found else None
-        if len(self._cache) >= _CACHE_MAX:
+        if len(self._cache) >= KEYS_CACHED:
             self._cache.clear()
         self._cache[key_id] = (now, key)
         return key

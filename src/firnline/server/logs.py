@@ -24,10 +24,8 @@ from typing import Any, Final, TextIO
 from firnline.errors import FirnlineError, outline
 from firnline.log import limits
 from firnline.log.regex import regex
+from firnline.server.limits import LOGGED_CAUSES_MAX, LOGGED_CHARS_MAX, LOGGED_FRAMES_MAX
 
-_TEXT_CHARS_MAX: Final = 8_000
-_FRAMES_MAX: Final = 30
-_CHAIN_MAX: Final = 8
 _SECRET_CHARS_MIN: Final = 6
 _BLANK: Final = "***"
 
@@ -139,7 +137,7 @@ class LogFormatter(logging.Formatter):
         text = redact(
             str(value), self._secrets
         )  # before truncation, which could leave half a secret
-        return text if len(text) <= _TEXT_CHARS_MAX else f"{text[:_TEXT_CHARS_MAX]}…"
+        return text if len(text) <= LOGGED_CHARS_MAX else f"{text[:LOGGED_CHARS_MAX]}…"
 
 
 _FIRST: Final = ("time", "level", "logger", "message")
@@ -174,12 +172,12 @@ def _message(record: logging.LogRecord) -> str:
 def _describe(error: BaseException, depth: int = 0) -> Iterator[str]:
     """An exception, its location, and its causes."""
     yield escape(_summary(error))
-    frames = list(traceback.walk_tb(error.__traceback__))[-_FRAMES_MAX:]
+    frames = list(traceback.walk_tb(error.__traceback__))[-LOGGED_FRAMES_MAX:]
     for frame, number in frames:
         code = frame.f_code
         file = "/".join(PurePath(code.co_filename).parts[-3:])
         yield f"  {file}:{number} in {code.co_name}"
-    if depth >= _CHAIN_MAX:
+    if depth >= LOGGED_CAUSES_MAX:
         return
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:

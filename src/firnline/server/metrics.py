@@ -28,17 +28,13 @@ from firnline.errors import StoreError, outline
 from firnline.log.message import utc_now
 from firnline.memory import Memory
 from firnline.protocols import Clock, Event, Pending
+from firnline.server.limits import GAUGES_FRESH_SECONDS, LABELS_MAX, PROBE_SECONDS
 
 logger: Final = logging.getLogger("firnline.server")
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-LABELS_MAX: Final = 100
-"""Distinct values of one label; all others become ``other``."""
 OTHER: Final = "other"
 
-_FRESH_SECONDS: Final = 5.0
-WAIT_SECONDS: Final = 2.0
-"""How long a probe waits for the store; other calls wait longer for it to restart."""
 _MILLI: Final = 1e-3
 _BUCKETS: Final = (
     *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
@@ -169,11 +165,11 @@ class Metrics:
         If the store does not respond, the values stay as they are and ``firnline_store_up`` is 0.
         """
         async with self._refresh_lock:
-            if time.monotonic() - self._refreshed < _FRESH_SECONDS:
+            if time.monotonic() - self._refreshed < GAUGES_FRESH_SECONDS:
                 return
             now = self._clock()
             try:
-                async with asyncio.timeout(WAIT_SECONDS):
+                async with asyncio.timeout(PROBE_SECONDS):
                     found = await memory.pending(all_tenants=True)
             except (StoreError, TimeoutError) as error:
                 logger.warning("store: cannot read what is pending: %s", outline(error))

@@ -16,6 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from firnline.log.regex import regex
+from firnline.server.limits import PROXY_HOPS_MAX
 from firnline.server.settings import is_loopback
 
 Networks: TypeAlias = Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]
@@ -34,7 +35,6 @@ _FORWARDED: Final = regex(
 _FORWARDED_FOR: Final = "x-forwarded-for"
 _HOST: Final = regex(r"(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::[0-9]{0,5})?", re.IGNORECASE)
 """A `Host` header: a name or an address, and a port."""
-_HOPS_MAX: Final = 20
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 
 
@@ -63,7 +63,7 @@ def client_address(scope: Scope, trusted: Networks) -> str:
     if not trusted:
         return address
     listed = ",".join(Headers(scope=scope).getlist(_FORWARDED_FOR)).split(",")
-    for hop in reversed(listed[-_HOPS_MAX:]):
+    for hop in reversed(listed[-PROXY_HOPS_MAX:]):
         if not _is_in(address, trusted):
             break
         found = _address(hop)

@@ -15,11 +15,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from firnline.errors import FirnlineError, InputError, outline
+from firnline.errors import FirnlineError, InputError, NotFound, outline
+from firnline.server.base_urls import client_base_error, is_anthropic_path
+from firnline.server.limits import ERRORS_TOLD_MAX
 
 logger: Final = logging.getLogger("firnline.server")
 
-_ERRORS_MAX: Final = 20
 _NAME_SHOWN: Final = 100
 MEDIA_TYPE: Final = "application/problem+json"
 _FACTS: Final = frozenset({"floor", "available", "blockers", "retry_after"})
@@ -93,16 +94,13 @@ def headers_of(error: FirnlineError) -> dict[str, str]:
 
 def error_response(error: FirnlineError, path: str) -> Response:
     """The error in the format that the path calls for."""
-    if "/v1/messages" in path or path in _ANTHROPIC:
+    if "/v1/messages" in path:
         return as_anthropic(error)
-    if path.startswith(("/v1/", "/c/", *_OPENAI)):
+    if path.startswith(("/v1/", "/c/")):
         return as_openai(error)
     return as_problem(error, path)
 
 
-_ANTHROPIC: Final = ("/messages", "/messages/count_tokens")
-_OPENAI: Final = ("/chat/", "/responses", "/conversations", "/models", "/embeddings")
-"""How paths begin for clients whose base URL lacks ``/v1``."""
 _NOT_FOUND: Final = "not found: there is no such path; see /openapi.json"
 
 
@@ -126,7 +124,7 @@ def install(app: FastAPI) -> None:
     async def handle_firnline(request: Request, error: FirnlineError) -> Response:
         if error.status >= 500:  # noqa: PLR2004
             logger.error("%s: %s", error.code, outline(error))
-        return error_response(error, request.scope["path"])
+        return _respond(error, request)
 
     @app.exception_handler(HTTPException)
     async def handle_http(request: Request, error: HTTPException) -> Response:
@@ -134,7 +132,7 @@ def install(app: FastAPI) -> None:
         ours = _FrameworkError(
             error.status_code, _NOT_FOUND if no_route else error.detail, error.headers
         )
-        response = error_response(ours, request.scope["path"])
+        response = _respond(ours, request)
         response.headers.update(ours.headers)
         return response
 
@@ -157,9 +155,19 @@ def install(app: FastAPI) -> None:
         )
 
 
+def _respond(error: FirnlineError, request: Request) -> Response:
+    """The error, or for a client whose base URL is wrong the one that says so."""
+    path, headers, server = request.url.path, request.headers, str(request.base_url).rstrip("/")
+    wrong = client_base_error(path, headers, server) if error.status == HTTPStatus.NOT_FOUND else ""
+    if not wrong:
+        return error_response(error, request.scope["path"])
+    show = as_anthropic if is_anthropic_path(path, headers) else as_openai
+    return show(NotFound(wrong))
+
+
 def _describe(errors: Sequence[Any]) -> str:
     """The first fields and their errors, without the values."""
-    told = [f"{_field_name(wrong['loc'])}: {wrong['msg']}" for wrong in errors[:_ERRORS_MAX]]
+    told = [f"{_field_name(wrong['loc'])}: {wrong['msg']}" for wrong in errors[:ERRORS_TOLD_MAX]]
     more = len(errors) - len(told)
     return "; ".join([*told, f"and {more:,} more errors"] if more else told)
 

@@ -25,13 +25,13 @@ from firnline.log.message import Message, encode_json, format_time
 from firnline.log.threads import run_by_size
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
+from firnline.server.limits import PROMPT_BYTES_MAX
 from firnline.store.cards import PROMPT, prompt_name
 
 logger: Final = logging.getLogger("firnline.server")
 
 KIND: Final = PROMPT
 _VERSION: Final = 1
-_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 async def record(memory: Memory, context: Context, seq: int, **facts: Any) -> None:
@@ -154,7 +154,7 @@ def _recorded(piece: Piece) -> dict[str, Any]:
 def unpack(body: bytes) -> dict[str, Any]:
     """The record in these bytes; `StoreCorrupt` if they are none."""
     try:
-        plain = zstd.decompress(body, _BYTES_MAX)
+        plain = zstd.decompress(body, PROMPT_BYTES_MAX)
         record: dict[str, Any] = parse_unique(plain)
     except ValueError as error:
         raise StoreCorrupt("a recorded prompt cannot be read") from error

@@ -7,8 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
+from firnline.server.limits import CALLERS_REMEMBERED
+
 _MINUTE: Final = 60.0
-_REMEMBERED_MAX: Final = 10_000
 
 
 class RateLimiter:
@@ -48,5 +49,5 @@ class RateLimiter:
     def _save(self, who: str, left: float) -> None:
         self._left[who] = (left, self._clock())
         self._left.move_to_end(who)
-        if len(self._left) > _REMEMBERED_MAX:
+        if len(self._left) > CALLERS_REMEMBERED:
             self._left.popitem(last=False)

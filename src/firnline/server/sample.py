@@ -118,8 +118,8 @@ def _parse(block: str) -> Sample:
             continue
         who, _, text = line.partition(": ")
         is_answer = who == "assistant"
-        said = Message.assistant(text) if is_answer else Message.user(text, name=who)
-        messages.append((before, said))
+        message = Message.assistant(text) if is_answer else Message.user(text, name=who)
+        messages.append((before, message))
         before -= _PACE
     return Sample(name, title, project, person, tuple(messages))
 
@@ -127,8 +127,8 @@ def _parse(block: str) -> Sample:
 async def _add(memory: Memory, sample: Sample) -> None:
     now = utc_now()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    told, asked = sample.messages[: -2 * _TURNS], sample.messages[-2 * _TURNS :]
-    await memory.append(sample.name, [message.at(midnight - before) for before, message in told])
+    older, turns = sample.messages[: -2 * _TURNS], sample.messages[-2 * _TURNS :]
+    await memory.append(sample.name, [message.at(midnight - before) for before, message in older])
     await memory.describe(
         sample.name,
         project=sample.project or None,
@@ -137,7 +137,7 @@ async def _add(memory: Memory, sample: Sample) -> None:
     )
     await memory.context(sample.name, _BUDGET)  # so that its digests are due
     await memory.digest(sample.name)
-    for (_, question), (_, answer) in zip(asked[::2], asked[1::2], strict=True):
+    for (_, question), (_, answer) in zip(turns[::2], turns[1::2], strict=True):
         await memory.embed(sample.name)
         turn = await memory.turn(sample.name, question, _says(answer.text), budget=_BUDGET)
         await record_turn(memory, turn, "sample", "sample")

@@ -22,13 +22,13 @@ from firnline.memory import DEFAULT_TENANT
 from firnline.server import connections, logs
 from firnline.server.app import create_app
 from firnline.server.keys import NO_TENANT, Keys
+from firnline.server.limits import DRAIN_DELAY_SECONDS
 from firnline.server.sample import CONVERSATION, add_samples
 from firnline.server.settings import Settings
 from firnline.server.state import Parts
 from firnline.store import open_store, redact_url
 from firnline.store.cards import TenantCards
 
-_DRAIN_DELAY_SECONDS: Final = 2.0
 _BACKLOG: Final = 2_048
 
 
@@ -179,7 +179,7 @@ class _Server(uvicorn.Server):
             super().handle_exit(sig, frame)
             return
         self._parts.draining = True
-        pause = min(_DRAIN_DELAY_SECONDS, self._parts.settings.drain_seconds / 10)
+        pause = min(DRAIN_DELAY_SECONDS, self._parts.settings.drain_seconds / 10)
         loop = asyncio.get_running_loop()
         loop.call_later(pause, super().handle_exit, sig, frame)
 

@@ -110,6 +110,9 @@ class Settings(BaseSettings):
         True, description="create digests in the background, without delaying requests"
     )
     worker: bool = Field(True, description="whether this process creates them")
+    worker_tenants: Literal["served", "all"] = Field(
+        "served", description="of the tenants with keys, bots or requests here, or of all"
+    )
     body_bytes_max: int = Field(
         8 * 1024 * 1024, ge=1_024, le=limits.BATCH_BYTES_MAX, description="largest request body"
     )

@@ -14,18 +14,15 @@ from contextlib import aclosing, suppress
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from firnline.errors import FirnlineError, TooFast, UnknownConversation
+from firnline.server.limits import PIECES_BUFFERED_MAX, READ_ON_SECONDS
 
 logger: Final = logging.getLogger("firnline.server")
 
 T = TypeVar("T")
-LINGER_SECONDS: Final = 30.0
-"""How long an answer is still read after its client has disconnected."""
 STOPPED: Final = "stopped by the reader"
 """The reason for an answer that was stopped by request."""
 _AT_ONCE: Final = 256
 """Pieces that are read before other work gets its turn."""
-BUFFER_MAX: Final = 20_000
-"""Pieces buffered for a slow client; beyond that it is disconnected, and reading continues."""
 
 
 class Stopped(FirnlineError):
@@ -164,10 +161,12 @@ class StreamListener(Generic[T]):
         if self._gone:
             return
         self._items.append(item)
-        if len(self._items) > BUFFER_MAX:
+        if len(self._items) > PIECES_BUFFERED_MAX:
             logger.warning("stream: the client reads too slowly; disconnecting it")
             self.end(
-                FirnlineError(f"the client reads too slowly: {BUFFER_MAX:,} pieces are waiting")
+                FirnlineError(
+                    f"the client reads too slowly: {PIECES_BUFFERED_MAX:,} pieces are waiting"
+                )
             )
             self._gone = True
         self._news.set()
@@ -187,7 +186,7 @@ class StreamListener(Generic[T]):
         self._items.clear()
         task, complete = self.task, self._ended and self._error is None
         if task is not None and not complete and not task.done():
-            asyncio.get_running_loop().call_later(LINGER_SECONDS, task.cancel)
+            asyncio.get_running_loop().call_later(READ_ON_SECONDS, task.cancel)
 
 
 async def _pump(

@@ -3,44 +3,83 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 from weakref import WeakSet
 
 from firnline.engine.options import MemoryOptions
+from firnline.errors import FirnlineError, outline
 from firnline.memory import DEFAULT_TENANT, Memory
 from firnline.protocols import ChatModel, Store
+from firnline.server.limits import TENANTS_KNOWN_SECONDS, TENANTS_OPEN_MAX
 
-OPEN_MAX: Final = 100
-"""Tenants whose memories are kept open; the least recently used one is closed first."""
+logger: Final = logging.getLogger("firnline.server")
+
+FindTenants: TypeAlias = Callable[[], Awaitable[Iterable[str]]]
+"""Finds the tenants that a server gives access to."""
+
+
+async def _only_default() -> Iterable[str]:
+    return ()
 
 
 class Tenants:
     """Memories that share a store and a model. `start` opens it, `close` closes everything.
 
-    `root` is the memory for work of all tenants.
+    `root` is the memory for work of several tenants. Its worker creates digests of the tenants that
+    are `served`: the default one, those found, and those whose memory was opened; or of all.
     """
 
     def __init__(
-        self, store: Store, options: MemoryOptions, model: ChatModel | None = None
+        self,
+        store: Store,
+        options: MemoryOptions,
+        model: ChatModel | None = None,
+        *,
+        find_served: FindTenants = _only_default,
+        all_tenants: bool = False,
     ) -> None:
         self.store, self.model = store, model
-        self._options = options
+        self._options, self._all_tenants = options, all_tenants
+        self._find_served, self.served = find_served, {DEFAULT_TENANT}
         self._open: OrderedDict[str, Memory] = OrderedDict()
         self._evicted: WeakSet[Memory] = WeakSet()
         self.root = self._create(DEFAULT_TENANT)  # now, so that invalid options fail early
-        self._worker_task: asyncio.Task[int] | None = None
+        self._worker_task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Open the store."""
         await self.store.open()
 
     async def start(self) -> None:
-        """Open the store, and create pending digests of all tenants if a worker may run here."""
+        """Open the store, and create pending digests if a worker may run here."""
         await self.open()
-        if self._options.get("worker", True):
-            self._worker_task = asyncio.create_task(self.root.work(all_tenants=True))
+        if not self._options.get("worker", True):
+            return
+        self.served |= set(await self._find_served())
+        if self._all_tenants:
+            logger.info("worker: creates pending digests of all tenants of the store")
+        else:
+            logger.info(
+                "worker: creates pending digests of the tenants that this server serves, now %d;"
+                " FIRNLINE_WORKER_TENANTS=all: of all tenants of the store",
+                len(self.served),
+            )
+        self._worker_task = asyncio.create_task(self._work())
+
+    async def _work(self) -> None:
+        """Create pending digests, also of tenants that get access later."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.root.work(all_tenants=self._all_tenants, tenants=self.served))
+            while not self._all_tenants:
+                await asyncio.sleep(TENANTS_KNOWN_SECONDS)
+                try:
+                    self.served |= set(await self._find_served())
+                except FirnlineError as error:
+                    logger.warning("worker: the keys cannot be read now: %s", outline(error))
 
     async def close(self) -> None:
         """Close the memories, then the store; unfinished digests stay pending."""
@@ -59,12 +98,13 @@ class Tenants:
 
     async def memory(self, tenant: str) -> Memory:
         """The tenant's memory."""
+        self.served.add(tenant)
         found = self._open.get(tenant)
         if found is not None:
             self._open.move_to_end(tenant)
             return found
         found = self._open[tenant] = self._create(tenant)
-        while len(self._open) > OPEN_MAX:
+        while len(self._open) > TENANTS_OPEN_MAX:
             # A memory that is still in use keeps working: it opens again what it closed.
             _, oldest = self._open.popitem(last=False)
             self._evicted.add(oldest)

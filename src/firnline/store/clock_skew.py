@@ -8,9 +8,8 @@ from datetime import timedelta
 from typing import Final
 
 from firnline.log.message import microseconds, utc_now
+from firnline.store.limits import CLOCK_ANSWER_SECONDS_MAX, CLOCK_REFRESH_SECONDS
 
-_REFRESH_SECONDS: Final = 60.0
-_ANSWER_SECONDS_MAX: Final = 1.0  # a slower answer is too imprecise
 _SKEW_MIN: Final = timedelta(seconds=2)  # smaller differences are latency
 
 
@@ -31,10 +30,10 @@ class Skew:
         if began >= self._until:
             now = await self._ask()
             ended = time.monotonic()
-            if ended - began > _ANSWER_SECONDS_MAX:
+            if ended - began > CLOCK_ANSWER_SECONDS_MAX:
                 return timedelta()
             self._zero = now / 1e6 - (began + ended) / 2
-            self._until = ended + _REFRESH_SECONDS
+            self._until = ended + CLOCK_REFRESH_SECONDS
         there = self._zero + time.monotonic()
         ahead = timedelta(seconds=there - microseconds(utc_now()) / 1e6)
         return ahead if abs(ahead) > _SKEW_MIN else timedelta()

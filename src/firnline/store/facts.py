@@ -16,19 +16,19 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from firnline.digest.fact import SAID, DatedStatement, Revert
-from firnline.digest.slot_patterns import Statement
 from firnline.errors import StoreCorrupt, StoreUnavailable, UnknownConversation
+from firnline.language.statements.patterns import Statement
 from firnline.log import limits
 from firnline.log.entry import Card, Key, genesis
 from firnline.log.message import encode_json
 from firnline.protocols import Store
+from firnline.store.limits import FACT_TRIES
 
 FACT: Final = "fact"
 PROFILE: Final = "profile"
 PROGRESS: Final = "fact-progress"
 ERASURES: Final = "fact-erasures"
 _LAST: Final = 10**12  # numbers are counted down from here, so that the newest card sorts first
-_TRIES: Final = 60
 _AT_ONCE: Final = 200
 
 
@@ -151,7 +151,7 @@ class StatementChain:
         """Write cards with the next numbers; those that are not written wait for the next call."""
         left = list(batch)
         try:
-            for _ in range(_TRIES):
+            for _ in range(FACT_TRIES):
                 if not left:
                     return
                 some, rest = left[:_AT_ONCE], left[_AT_ONCE:]

@@ -16,12 +16,12 @@ from typing import BinaryIO, Final
 from firnline.errors import InputError
 from firnline.log import limits
 from firnline.log.regex import regex
+from firnline.store.limits import LOCK_TRIES
 from firnline.store.scratch import delete_if_unlocked, try_lock
 
 _PARTIAL: Final = regex(r"firnline-[0-9a-f]{12}\.partial")
 _JOURNALS: Final = ("journal", "wal", "shm")  # of SQLite, next to a database
 _LOCKED: Final = sys.platform == "linux"
-_LOCK_TRIES: Final = 3
 
 
 def local_path(path: object) -> Path:
@@ -165,7 +165,7 @@ def _create_partial(target: Path) -> tuple[Path, int | None]:
 
     Only on Linux: elsewhere, SQLite's locks of a backup would wait for this one.
     """
-    for _ in range(_LOCK_TRIES):
+    for _ in range(LOCK_TRIES):
         file = target.with_name(f"firnline-{secrets.token_hex(6)}.partial")
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         lock = try_lock(file) if _LOCKED else None

@@ -23,12 +23,11 @@ from firnline.log.entry import Card, Key, Project, genesis
 from firnline.log.message import encode_json
 from firnline.log.text import Json
 from firnline.protocols import Store
+from firnline.store.limits import JOURNAL_PAGE, JOURNAL_TRIES
 
 KIND: Final = "journal"
 _STATE: Final = "state"
 _LAST: Final = 10**12  # numbers are counted down from here, so that the newest card sorts first
-_TRIES: Final = 20
-_PAGE: Final = 200
 
 logger: Final = logging.getLogger("firnline.journal")
 
@@ -62,7 +61,7 @@ async def record(store: Store, key: Key, verb: str, **values: Any) -> None:
 
     Nothing is recorded for a conversation that does not exist.
     """
-    for _ in range(_TRIES):
+    for _ in range(JOURNAL_TRIES):
         number, card = await _newest(store, key)
         if card is None or number >= limits.JOURNAL_ENTRIES_MAX + _first_of(card):
             if not await _write_state(store, key, number, card):
@@ -105,7 +104,7 @@ async def read(store: Store, key: Key) -> Stated | None:
     What is read while the journal is replaced is read again: damage stays, a replacement passes.
     """
     cards = await _all(store, key)
-    for _ in range(_TRIES):
+    for _ in range(JOURNAL_TRIES):
         if (chain := _chain(cards)) is not None:
             return _replay(chain)
         found = await _all(store, key)
@@ -254,10 +253,10 @@ async def _all(store: Store, key: Key) -> list[Card]:
     while True:
         after = found[-1].name if found else ""
         page = await store.cards(
-            KIND, tenant=key.tenant, prefix=_prefix(key), after=after, limit=_PAGE
+            KIND, tenant=key.tenant, prefix=_prefix(key), after=after, limit=JOURNAL_PAGE
         )
         found += page
-        if len(page) < _PAGE:
+        if len(page) < JOURNAL_PAGE:
             return found
 
 

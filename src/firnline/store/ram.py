@@ -567,10 +567,15 @@ class RamStore:
         if found and (found.pending_since is None or postpone):
             found.pending_since = due
 
-    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+    async def due(
+        self, now: datetime, limit: int = 100, tenants: Collection[str] | None = None
+    ) -> list[Key]:
         """See `Store.due`."""
-        known = [item for item in self._conversations.items() if tenant in (None, item[0].tenant)]
-        marked = [(found.pending_since, key) for key, found in known if found.pending_since]
+        marked = [
+            (found.pending_since, key)
+            for key, found in self._conversations.items()
+            if found.pending_since and (tenants is None or key.tenant in tenants)
+        ]
         longest_first = sorted(marked, key=lambda item: item[0])
         most = limits.POSTPONE_SECONDS_MAX
         due = [key for at, key in longest_first if not _is_ahead(at, now, most)]

@@ -52,21 +52,21 @@ def strategy(name: str, parameters: Mapping[str, Any] | None = None) -> Strategy
     """The strategy called `name` with these parameters, as it is stored with a conversation."""
     if name not in STRATEGIES:
         raise InputError(f"strategy: unknown {name!r}; use {', '.join(STRATEGIES)}")
-    made, given = STRATEGIES[name], dict(parameters or {})
-    takes = signature(made).parameters
-    if strange := [key for key in given if key not in takes]:
+    create, arguments = STRATEGIES[name], dict(parameters or {})
+    takes = signature(create).parameters
+    if strange := [key for key in arguments if key not in takes]:
         raise InputError(
             f"strategy {name}: unknown parameter {strange[0]!r}; use {', '.join(takes)}"
         )
-    for known in takes.values():
-        value = given.get(known.name, known.default)
-        if not _fits(value, known.default):
-            kind = _KINDS[type(known.default)]
+    for parameter in takes.values():
+        value = arguments.get(parameter.name, parameter.default)
+        if not _fits(value, parameter.default):
+            kind = _KINDS[type(parameter.default)]
             raise InputError(
-                f"strategy {name}: {known.name} must be {kind} (default {known.default!r})"
+                f"strategy {name}: {parameter.name} must be {kind} (default {parameter.default!r})"
             )
     try:
-        return made(**given)
+        return create(**arguments)
     except TypeError as error:
         raise InputError(f"strategy {name}: {error}") from error
 

@@ -18,6 +18,7 @@ from firnline.context.plan import (
     check_keep,
     fold_end,
     keep_from,
+    newest_from,
 )
 
 WORDS: Final = ((100, 150), (200, 250), (300, 350), (400, 450), (500, 750))
@@ -50,12 +51,6 @@ def progressive(
     def plan(view: View, budget: Budget) -> Plan:
         threshold = min(threshold_tokens, budget.limit)
         shown = tuple(digest.version for digest in view.digests)
-        calm = Plan(
-            recent_from=view.first_open, digests=shown, data_tokens=data, limit_tokens=threshold
-        )
-        total = view.total(data)
-        if total <= threshold:
-            return calm
         version = view.digests[-1].layer + 2 if view.digests else 1
         words = WORDS[min(version, len(WORDS)) - 1]
         summary = min(int(words[1] * _TOKENS_PER_WORD), _summary_max(threshold))
@@ -64,9 +59,18 @@ def progressive(
         room = threshold - view.fixed_tokens - _HEADING_TOKENS - summary
         # What is usual grows by a share of the threshold, and what is possible is below it.
         usual = room - min(max(view.data_tokens, data // 2), data) - residue // 2
-        least = min(usual - _growth(threshold), room - data - residue)
+        newest = min(keep, usual - _growth(threshold), room - data - residue)
+        calm = Plan(
+            recent_from=newest_from(view, newest),
+            digests=shown,
+            data_tokens=data,
+            limit_tokens=threshold,
+        )
+        total = view.total(data)
+        if total <= threshold:
+            return calm
         fewest = min(FOLD_TOKENS_MIN, threshold // GROWTH_SHARE)
-        end = fold_end(view, keep_from(view, min(keep, least)), fewest=fewest)
+        end = fold_end(view, keep_from(view, newest), fewest=fewest)
         if end < 0:
             return calm
         fold = Fold(
@@ -85,6 +89,7 @@ def progressive(
         "progressive",
         plan,
         {"threshold_tokens": threshold_tokens, "keep_tokens": keep, "data_tokens": data},
+        keeps=keep,
     )
 
 

@@ -73,15 +73,19 @@ def _full(view: View, budget: Budget, threshold: int, keep: int, summary: int) -
     data = min(data_room(budget), threshold // _DATA_SHARE)
     total = view.total(data)
     spent = total - view.open_tokens - view.digest_tokens + summary
-    most = threshold - spent - threshold // GROWTH_SHARE
-    newest = keep_from(view, min(keep - min(spent, keep // 2), most))
+    step = threshold // GROWTH_SHARE
+    newest = keep_from(view, min(keep - min(spent, keep // 2), threshold - spent - step))
     end = fold_end(view, newest) if total > threshold else -1
+    room = max(threshold - spent, 0)
+    if view.open_tokens < keep // 2:
+        # A smaller budget has digested the rest: it is shown but for the next messages' room.
+        room = min(room, view.open_tokens // step * step + step)
     calm = Plan(
         recent_from=view.first_open,
         digests=shown,
         data_tokens=data,
         limit_tokens=threshold,
-        open_max=max(threshold - spent, 0),
+        open_max=room,
     )
     if end < 0:
         return calm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from firnline.context.budget import Budget
@@ -21,13 +22,15 @@ def rolling(*, window: int = 14, after_seq: int = 5, words: int = 250) -> Strate
     if window < 2 or after_seq < 1 or words < 1:  # noqa: PLR2004 - a round has two messages
         raise InputError("window must be at least 2, after_seq and words at least 1")
 
-    def plan(view: View, _: Budget) -> Plan:
+    def plan(view: View, budget: Budget) -> Plan:
         newest = view.digests[-1:]
         shown = tuple(digest.version for digest in newest)
+        limit = None if newest else budget.limit
+        calm = Plan(recent_from=view.first_open, digests=shown, limit_tokens=limit)
         end = _round_end(view)
         # The newest messages stay word for word until their round is complete.
         if end < after_seq or (newest and end <= newest[0].last_seq):
-            return Plan(recent_from=view.first_open, digests=shown)
+            return calm
         first = _first(view, end, window)
         fold = Fold(
             first_seq=first,
@@ -37,12 +40,8 @@ def rolling(*, window: int = 14, after_seq: int = 5, words: int = 250) -> Strate
             words=(min(60, words), words),
             slides=True,
         )
-        return Plan(
-            recent_from=view.first_open,
-            digests=shown,
-            folds=(fold,),
-            reason=f"the round that ended with {end} is not in a digest yet",
-        )
+        reason = f"the round that ended with {end} is not in a digest yet"
+        return replace(calm, folds=(fold,), reason=reason)
 
     parameters = {"window": window, "after_seq": after_seq, "words": words}
     return Strategy("rolling", plan, parameters, background=True, slides=True)

@@ -37,7 +37,14 @@ def topics(
         crowded = _open_tokens(view) > max(budget.limit - view.fixed_tokens, 0) // 2
         last = _fold_end(view, keep if crowded else max_messages, keep)
         if last < view.first_open:
-            return Plan(recent_from=recent_from, recent_count=count, digests=shown, heading=heading)
+            alone = not shown and len(view.entries) == view.next_seq  # no other topic, no digest
+            return Plan(
+                recent_from=recent_from,
+                recent_count=count,
+                digests=shown,
+                heading=heading,
+                limit_tokens=budget.limit if alone else None,
+            )
         fresh = (view.backlog or view.entries)[0].seq
         fold = Fold(
             first_seq=view.digests[0].first_seq if view.digests else fresh,

@@ -401,6 +401,14 @@ class DigestingConformance:
         assert await store.due(now, limit=2) == [OTHER, FOREIGN]
         for limit in (0, -1):
             assert await store.due(now, limit=limit) == []
+        late, third = START + timedelta(minutes=9), "third"
+        for tenants, due in (
+            ([KEY.tenant], [OTHER, KEY]),
+            ({FOREIGN.tenant, third, "nobody's"}, [FOREIGN, Key(third, "x")]),
+            ([], []),
+        ):
+            assert await store.due(late, tenants=tenants) == due
+        assert await store.due(late, limit=1, tenants=[FOREIGN.tenant, third]) == [FOREIGN]
         assert await store.clear_pending(OTHER, 0)
         assert await store.due(now) == [FOREIGN, KEY]
 

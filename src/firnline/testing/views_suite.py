@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from firnline.errors import ConflictError, InputError, UnknownConversation
 from firnline.log.entry import Digest, EntryDraft, Scope, Topic
 from firnline.log.message import Message, ToolCall
-from firnline.protocols import Store, TopicAssignments, Vector
+from firnline.protocols import Clock, Store, TopicAssignments, Vector
 from firnline.store.ram import RamStore
 from firnline.testing.digests_suite import reopen
-from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
+from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, Ticking, draft, drafts
 
 MODEL, NEWER = "model-1", "model-2"
 
@@ -79,6 +80,10 @@ def _topic(number: int) -> Topic:
 
 class ViewingConformance:
     """The tests that `StoreConformance` inherits."""
+
+    def make_store(self, folder: Path, clock: Clock) -> Store:
+        """As in `StoreConformance`."""
+        raise NotImplementedError
 
     # -- reading and searching in part --------------------------------------------------------
 
@@ -252,6 +257,42 @@ class ViewingConformance:
         assert sum(result == 1 for result in done) == 1
         assert sum(isinstance(result, ConflictError) for result in done) == 5
         assert len((await store.topics(KEY)).topics) == 1
+
+    @pytest.mark.requirement("C7")
+    async def test_topics_are_read_as_they_were_saved_while_others_save(
+        self, store: Store, tmp_path: Path, clock: Ticking
+    ) -> None:
+        """What is read is of one moment: no topic has an entry that is not assigned yet."""
+        count = 150
+        await store.append(KEY, drafts(map(str, range(count))))
+        other = self.make_store(tmp_path, clock)  # it caches nothing of what the first one saves
+        await other.open()
+        reader = other if await other.head(KEY) else store
+        saved = asyncio.Event()
+
+        async def save() -> None:
+            for seq in range(count):
+                topics = [replace(_topic(0), last_seq=seq, entries=seq + 1)]
+                if seq > 1:
+                    topics.append(replace(_topic(1), last_seq=seq, entries=seq))
+                await store.assign(KEY, topics, {seq: 0}, revision=seq, next_seq=seq + 1)
+            saved.set()
+
+        async def read() -> None:
+            while not saved.is_set():
+                known = await reader.topics(KEY)
+                assert known.next_seq == known.revision
+                for topic in known.topics.values():
+                    assert topic.last_seq == known.next_seq - 1
+                members = await reader.members(KEY, 0)
+                assert members == list(range(len(members)))
+                assert len(members) >= known.next_seq
+
+        try:
+            await asyncio.gather(save(), *(read() for _ in range(4)))
+            assert (await reader.topics(KEY)).next_seq == count
+        finally:
+            await other.close()
 
     async def test_an_assignment_that_cannot_be_is_refused(self, store: Store) -> None:
         with pytest.raises(UnknownConversation):

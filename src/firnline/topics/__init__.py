@@ -16,9 +16,11 @@ from firnline.topics.decay import (
     topic_stats,
 )
 from firnline.topics.feedback import apply_feedback, apply_use, change_tags, used_entries
+from firnline.topics.flow import flow_of
 from firnline.topics.fold import entries_to_fold, is_just_restored, mark_folded
 from firnline.topics.followup import depends_on_context, is_followup
 from firnline.topics.merge import MergeResult, merge_pair, merge_topics
+from firnline.topics.rounds import answered_text, answers, open_question, without_newest
 from firnline.topics.rules import Rules
 from firnline.topics.similarity import TopicMatch, calibrate, match_topics
 from firnline.topics.standalone import check_rewrite, standalone, standalone_messages
@@ -26,8 +28,10 @@ from firnline.topics.state import (
     TopicState,
     TopicStep,
     assign,
+    emptied,
     needs_vector,
     replay,
+    with_vectors,
     without_entries,
 )
 from firnline.topics.title import title_of
@@ -40,6 +44,8 @@ __all__ = [
     "TopicState",
     "TopicStats",
     "TopicStep",
+    "answered_text",
+    "answers",
     "apply_feedback",
     "apply_use",
     "assign",
@@ -47,7 +53,9 @@ __all__ = [
     "change_tags",
     "check_rewrite",
     "depends_on_context",
+    "emptied",
     "entries_to_fold",
+    "flow_of",
     "half_life",
     "is_followup",
     "is_just_restored",
@@ -57,6 +65,7 @@ __all__ = [
     "merge_pair",
     "merge_topics",
     "needs_vector",
+    "open_question",
     "priority",
     "replay",
     "standalone",
@@ -65,5 +74,7 @@ __all__ = [
     "title_of",
     "topic_stats",
     "used_entries",
+    "with_vectors",
     "without_entries",
+    "without_newest",
 ]

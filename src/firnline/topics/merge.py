@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from firnline.log.entry import Topic
 from firnline.topics.rules import TAGS_MAX, Rules
 from firnline.topics.similarity import TopicMatch, is_comparable, match_topics
-from firnline.topics.state import DEFAULT, TopicState
+from firnline.topics.state import DEFAULT, TopicState, emptied
 from firnline.topics.vectors import mean, unpack
 
 
@@ -69,10 +69,7 @@ def merge_pair(older: Topic, younger: Topic) -> tuple[Topic, Topic]:
         dormant=older.dormant and younger.dormant,
         tags=tuple(sorted({*older.tags, *younger.tags})[:TAGS_MAX]),
     )
-    empty = replace(
-        younger, merged_into=older.id, entries=0, archived=0, active_from=0, vectors=0, vector=b""
-    )
-    return whole, empty
+    return whole, replace(emptied(younger), merged_into=older.id)
 
 
 def _with_mean(older: Topic, younger: Topic) -> Topic:

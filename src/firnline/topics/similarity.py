@@ -6,7 +6,7 @@ calibrated similarity is linear through (-1, 0), (the model's likeness, 0.7) and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from heapq import nsmallest
 from typing import Final, NamedTuple
@@ -15,7 +15,7 @@ from firnline.embedding.likeness import likeness_of
 from firnline.embedding.quantize import signs as sign_code
 from firnline.log.entry import Topic
 from firnline.topics.rules import Rules
-from firnline.topics.vectors import Floats, dot, norm, unpack
+from firnline.topics.vectors import Floats, dot, norm, unit, unpack
 
 COMPARED_MAX: Final = 100
 """Topics that one message is compared with."""
@@ -88,6 +88,32 @@ class _Mean(NamedTuple):
 def _read_mean(body: bytes) -> _Mean:
     values = unpack(body)
     return _Mean(values, norm(values), int.from_bytes(sign_code(values), "big"))
+
+
+def flow_likeness(
+    said: Sequence[Floats], center: tuple[float, ...], topics: Iterable[Topic]
+) -> dict[int, tuple[float, ...]]:
+    """The cosine of each comparable topic with each vector; `center` is subtracted before."""
+    around = [_without_center(vector, center) for vector in said]
+    found: dict[int, tuple[float, ...]] = {}
+    for topic in topics:
+        if topic.vectors and len(topic.vector) == 4 * len(said[0]):
+            mean = _read_direction(topic.vector, center)
+            found[topic.id] = tuple(dot(vector, mean) for vector in around)
+    return found
+
+
+@lru_cache(maxsize=4_096)
+def _read_direction(body: bytes, center: tuple[float, ...]) -> Floats:
+    mean = unpack(body)
+    return _without_center(unit(mean) or mean, center)
+
+
+def _without_center(vector: Floats, center: tuple[float, ...]) -> Floats:
+    if len(center) != len(vector):
+        return vector
+    left = [number - common for number, common in zip(vector, center, strict=True)]
+    return unit(left) or left
 
 
 def is_comparable(topic: Topic, model: str, dimension: int) -> bool:

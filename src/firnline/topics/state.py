@@ -7,7 +7,7 @@ with the same vectors, from any state on, gives the same topics.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -18,14 +18,17 @@ from firnline.errors import InputError
 from firnline.log.entry import Entry, Topic
 from firnline.log.message import Message
 from firnline.topics.decay import priority
-from firnline.topics.flow import Flow, choose_topic, flow_of, signs_of
+from firnline.topics.flow import choose_topic, flow_of, signs_of
 from firnline.topics.followup import is_followup, says_something
 from firnline.topics.rules import Rules
-from firnline.topics.similarity import TopicMatch, is_comparable, match_topics
+from firnline.topics.similarity import TopicMatch, flow_likeness, is_comparable, match_topics
 from firnline.topics.title import title_of
 from firnline.topics.vectors import Floats, mean, pack, unit
+from firnline.topics.weights import ModelFlow
 
 DEFAULT: Final = Rules()
+ANSWERED_VECTORS: Final = 3
+"""Vectors of an answered question: its own, the answer's, and that of both as one text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +98,18 @@ def assign(
     entry: Entry,
     vector: Floats | None = None,
     *,
+    answered: Sequence[Floats] = (),
     model: str = "",
     rules: Rules = DEFAULT,
 ) -> TopicStep:
     """Assign the next entry of a conversation to a topic.
 
     A user's message joins the topic to which it belongs in the flow of the conversation
-    (`flow`), which may be dormant, or opens a new one. With a threshold of the caller's, or a
-    `model` that was not measured, it joins the most similar topic if the similarity exceeds the
-    threshold. A message without a subject, or without a `vector` by `model`, stays in the active
-    topic, and so do all messages of other roles.
+    (`flow`), which may be dormant, or opens a new one. If its answer is known, `answered` are the
+    vectors of the answer, and of both as one text. With a threshold of the caller's, or a `model`
+    that was not measured, it joins the most similar topic if the similarity exceeds the threshold.
+    A message without a subject, or without a `vector` by `model`, stays in the active topic, and so
+    do all messages of other roles.
     """
     newest = state.active_topic
     if newest and entry.seq <= newest.last_seq:
@@ -116,8 +121,9 @@ def assign(
     usable = None if is_followup(entry.message.text) else unit(vector)
     matches = match_topics(usable, model, state.topics.values(), rules) if usable else []
     best = matches[0] if matches else None
-    if flow and matches:
-        chosen = _choose_in_flow(state, entry, flow, matches)
+    if flow and usable and matches:
+        said = [usable, *(found for given in answered if (found := unit(given)) is not None)]
+        chosen = _choose_in_flow(state, entry, flow, said, [match.topic for match in matches])
     else:
         chosen = _choose_topic(state, usable, best, rules)
     if chosen is None:
@@ -143,15 +149,18 @@ def assign(
 def replay(
     entries: Iterable[Entry],
     vectors: Mapping[int, Floats],
+    answered: Mapping[int, Sequence[Floats]] | None = None,
     *,
     state: TopicState | None = None,
     model: str = "",
     rules: Rules = DEFAULT,
 ) -> Iterator[TopicStep]:
-    """A step for each entry, in order; `vectors` are by sequence number."""
+    """A step for each entry, in order; `vectors` and `answered` are by sequence number."""
     now = state or TopicState()
     for entry in entries:
-        step = assign(now, entry, vectors.get(entry.seq), model=model, rules=rules)
+        known = (answered or {}).get(entry.seq, ())
+        vector = vectors.get(entry.seq)
+        step = assign(now, entry, vector, answered=known, model=model, rules=rules)
         now = step.state
         yield step
 
@@ -160,14 +169,26 @@ def replay(
 
 
 def _choose_in_flow(
-    state: TopicState, entry: Entry, flow: Flow, matches: Sequence[TopicMatch]
+    state: TopicState,
+    entry: Entry,
+    flow: ModelFlow,
+    said: Sequence[Floats],
+    others: Collection[int],
 ) -> Topic | None:
     """The topic that the message belongs to; None if it opens a new one."""
     active = state.active_topic
     if active is None or not active.vectors:
         return active  # there is no sign of a change of subject
     pause = (_time(entry) - active.last_active_at).total_seconds()
-    found = choose_topic(flow, signs_of(entry.message.text, pause), matches, active.id)
+    answered = len(said) == ANSWERED_VECTORS
+    compared = [state.topics[id_] for id_ in others]
+    found = choose_topic(
+        flow.answered if answered else flow.asked,
+        signs_of(entry.message.text, pause),
+        flow_likeness(said if answered else said[:1], flow.center, compared),
+        active.id,
+        is_new=not active.access_count,
+    )
     return None if found is None else state.topics[found]
 
 
@@ -251,6 +272,19 @@ def _with_vector(topic: Topic, vector: Floats | None, model: str) -> Topic:
     return replace(topic, vectors=topic.vectors + 1, vector=body)
 
 
+def with_vectors(topic: Topic, vectors: Sequence[Floats], model: str) -> Topic:
+    """The topic with the mean of these vectors instead of its own; with none if there are none."""
+    bare = replace(topic, model="", vectors=0, vector=b"")
+    for vector in vectors:
+        bare = _with_vector(bare, unit(vector), model)
+    return bare
+
+
+def emptied(topic: Topic) -> Topic:
+    """The topic without its entries, which belong to others now."""
+    return replace(topic, entries=0, archived=0, active_from=0, vectors=0, vector=b"")
+
+
 def _fade_topics(state: TopicState, now: datetime, rules: Rules) -> list[Topic]:
     """The topics that become dormant, lowest priority first, but never the active one."""
     working = state.working()
@@ -279,16 +313,12 @@ def _time(entry: Entry) -> datetime:
 
 
 def without_entries(
-    topics: Mapping[int, Topic],
-    members: Mapping[int, int],
-    erased: Sequence[Entry],
-    vectors: Mapping[int, Floats],
-    model: str,
+    topics: Mapping[int, Topic], members: Mapping[int, int], erased: Sequence[Entry]
 ) -> list[Topic]:
     """The topics that change; a title that came from an erased message is empty.
 
-    `members` are the topics of erased entries, `vectors` those by `model` of erased entries. A
-    topic's mean vector is cleared if it cannot be corrected.
+    `members` are the topics of erased entries. A mean vector with one of them is cleared; it is
+    computed again from the messages that are left.
     """
     titles = {title_of(marks.said(entry.message)) for entry in erased}
     seqs = {entry.seq for entry in erased}
@@ -301,21 +331,8 @@ def without_entries(
             entries=topic.entries - len(own),
             archived=topic.archived - sum(entry.seq < topic.active_from for entry in own),
         )
-        asked = [entry.seq for entry in own if needs_vector(entry.message, topic.model)]
-        if asked:
-            now = _without_vectors(now, [vectors.get(seq) for seq in asked], model)
+        if any(needs_vector(entry.message, topic.model) for entry in own):
+            now = replace(now, vectors=0, vector=b"")
         if now != topic:
             changed.append(now)
     return changed
-
-
-def _without_vectors(topic: Topic, vectors: Sequence[Floats | None], model: str) -> Topic:
-    """The topic without these vectors in its mean."""
-    usable = [vector for given in vectors if (vector := unit(given)) is not None]
-    left = topic.vectors - len(usable)
-    known = topic.model == model and all(4 * len(v) == len(topic.vector) for v in usable)
-    if len(usable) != len(vectors) or left <= 0 or not known:
-        return replace(topic, model="", vectors=0, vector=b"")
-    average = [sum(numbers) / len(usable) for numbers in zip(*usable, strict=True)]
-    body = mean(topic.vector, topic.vectors, average, -len(usable))
-    return replace(topic, vectors=left, vector=body)

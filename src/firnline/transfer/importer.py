@@ -296,21 +296,23 @@ class _Importer:
     ) -> int:
         """Import the paths through a tree, the main one first."""
         node_of = {one.id: name for name, node in tree.nodes.items() for one in node.messages}
-        kept = [node_of[key] for key in main.seqs if key in node_of]
+        imported_nodes = [node_of[key] for key in main.seqs if key in node_of]
         logs: dict[str, _TargetLog] = {}
         room, imported = limits.IMPORT_COPIED_MAX, 0
-        for path in tree_paths(tree, kept):
-            own = [message for name in path.nodes for message in tree.nodes[name].messages]
+        for path in tree_paths(tree, imported_nodes):
+            messages = [message for name in path.nodes for message in tree.nodes[name].messages]
             source = logs.get(path.parent or "", main)
-            here = main if path.first is None else source
-            if path.first is not None and own:
+            target = main if path.first is None else source
+            if path.first is not None and messages:
                 mark = brief(main.name, path.first)[:8]
                 name = f"{main.name[: limits.NAME_CHARS_MAX - 10]}--{mark}"
                 fork = _Fork(source, _last_shared_seq(tree, path, source), name, about)
-                here, copied = await self._fork(fork, own, room)
+                target, copied = await self._fork(fork, messages, room)
                 room -= copied
-            imported += await self._append(here, iter(own), about if here is main else None)
-            logs |= dict.fromkeys(path.nodes, here)
+            imported += await self._append(
+                target, iter(messages), about if target is main else None
+            )
+            logs |= dict.fromkeys(path.nodes, target)
         return imported
 
     async def _fork(

@@ -201,7 +201,7 @@ async def _pending(source: Store, target: Store, tenant: str) -> None:
     if not tenant:
         return
     now = utc_now()
-    waiting = await source.due(now + _SOON, limits.MIGRATE_PENDING_MAX, tenant)
+    waiting = await source.due(now + _SOON, limits.MIGRATE_PENDING_MAX, [tenant])
     for number, key in enumerate(waiting):
         await target.mark_pending(key, now + number * timedelta(microseconds=1))
 

@@ -35,6 +35,7 @@ a about an and any are as at be been by can could did do does during for from ha
 his how i in is it its kind many me much my of on or s she should so some that the their them they
 this to type was we were what when where which who whose why will with would you your
 """
+"""Of the baseline: it must not change with the lists of what it is compared with."""
 
 _SCHEMA: Final = """
 CREATE TABLE turn (seq INTEGER PRIMARY KEY, speaker TEXT NOT NULL, text TEXT NOT NULL);

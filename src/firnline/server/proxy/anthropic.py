@@ -42,6 +42,7 @@ from firnline.server.proxy.dialect import (
 from firnline.server.proxy.openai import stored_model
 from firnline.server.proxy.upstream import Reply
 
+ANTHROPIC_PREFIX: Final = "anthropic/"
 TOO_LONG: Final = "prompt is too long"
 """The words that Anthropic's clients look for."""
 _CACHE_MARK: Final = "cache_control"
@@ -72,7 +73,7 @@ class AnthropicDialect(Dialect):
     def read_request(self, body: Body, url: str) -> Body:  # noqa: ARG002
         """See `Dialect.read_request`."""
         refuse_thread(body)
-        return body
+        return {**body, "model": anthropic_model(body)} if "model" in body else body
 
     def load_messages(self, body: Mapping[str, Any]) -> list[Message]:
         """See `Dialect.load_messages`."""
@@ -199,6 +200,12 @@ def refuse_thread(body: Mapping[str, Any]) -> None:
             " only what is new under the path /c/NAME",
             details={"error_code": "thread_unsupported_request", "unsupported": ["thread"]},
         )
+
+
+def anthropic_model(body: Mapping[str, Any]) -> Any:
+    """The model as Anthropic's endpoint calls it; gateways put the provider before its name."""
+    model = body["model"]
+    return model.removeprefix(ANTHROPIC_PREFIX) if isinstance(model, str) else model
 
 
 def anthropic_reason(finish_reason: str) -> str:

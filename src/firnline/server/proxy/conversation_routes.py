@@ -14,6 +14,11 @@ from firnline.log.openai_items import messages_of
 from firnline.memory import Memory
 from firnline.server.auth import Administering, Reading, Writing
 from firnline.server.bodies import json_response
+from firnline.server.proxy.limits import (
+    METADATA_KEY_CHARS_MAX,
+    METADATA_PAIRS_MAX,
+    METADATA_VALUE_CHARS_MAX,
+)
 from firnline.server.proxy.request import read_object
 from firnline.server.proxy.response_erasure import erase_item
 from firnline.server.proxy.response_events import Item, new_id
@@ -32,9 +37,6 @@ router = APIRouter(tags=["proxy"])
 
 _ONE: Final = "/v1/conversations/{conversation_id}"
 _ITEMS: Final = f"{_ONE}/items"
-_PAIRS_MAX: Final = 16
-_KEY_CHARS_MAX: Final = 64
-_VALUE_CHARS_MAX: Final = 512
 _CREATE: Final = frozenset({"items", "metadata"})
 
 
@@ -154,13 +156,13 @@ def _metadata(given: object) -> dict[str, Any]:
     if given is None:
         return {}
     rules = (
-        f"metadata: expected at most {_PAIRS_MAX} texts of at most {_VALUE_CHARS_MAX} characters,"
-        f" with keys of at most {_KEY_CHARS_MAX}"
+        f"metadata: expected at most {METADATA_PAIRS_MAX} texts of at most"
+        f" {METADATA_VALUE_CHARS_MAX} characters, with keys of at most {METADATA_KEY_CHARS_MAX}"
     )
-    if not isinstance(given, dict) or len(given) > _PAIRS_MAX:
+    if not isinstance(given, dict) or len(given) > METADATA_PAIRS_MAX:
         raise InputError(rules, param="metadata")
     for key, value in given.items():
-        text = isinstance(value, str) and len(value) <= _VALUE_CHARS_MAX
-        if not text or len(key) > _KEY_CHARS_MAX:
+        text = isinstance(value, str) and len(value) <= METADATA_VALUE_CHARS_MAX
+        if not text or len(key) > METADATA_KEY_CHARS_MAX:
             raise InputError(rules, param="metadata")
     return given

@@ -91,7 +91,8 @@ class Location:
     sent the same history, so nothing may come from memory that this request has not sent itself.
 
     `first` is the first entry that the request added, if it added any. In a thread (`is_thread`),
-    what the application said in earlier requests is valid still.
+    what the application said in earlier requests is valid still. `compacted` if the client has
+    replaced a part of its history by a summary: then the model gets what it sends.
     """
 
     conversation: str
@@ -106,6 +107,7 @@ class Location:
     answer: Entry | None = None
     first: int = -1
     is_thread: bool = False
+    compacted: bool = False
 
 
 StreamEvent: TypeAlias = tuple[str, str]

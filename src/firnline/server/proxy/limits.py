@@ -16,6 +16,10 @@ ENTRIES_BEYOND: Final = 200
 """Entries that are read behind a known history; clients may leave out calls and results."""
 TAIL_ENTRIES: Final = 500
 """Entries at the end of a named conversation that a shortened history is compared with."""
+COMPACTED_ENTRIES: Final = 2_000
+"""Entries at the end of a conversation that a history with a summary is compared with."""
+SUMMARY_ENTRIES: Final = 20
+"""Entries at the end of a conversation of which one may be the answer with that summary."""
 RESERVE_TOKENS_MAX: Final = 4_096
 """Tokens reserved for the answer if the client sets no limit, up to the share below."""
 RESERVE_SHARE: Final = 8
@@ -54,3 +58,13 @@ LIST_BYTES_MAX: Final = 16 * 1024 * 1024
 LISTED_MODELS_MAX: Final = 10_000
 LISTED_TOKENS_MAX: Final = 1_000_000_000
 """A larger window in the list is taken for a mistake."""
+METADATA_PAIRS_MAX: Final = 16
+"""Pairs of a conversation's metadata."""
+METADATA_KEY_CHARS_MAX: Final = 64
+"""Characters of a key of it."""
+METADATA_VALUE_CHARS_MAX: Final = 512
+"""Characters of a value of it."""
+RETRY_DIGITS_MAX: Final = 9
+"""Digits of the number of a retry."""
+SAME_ITEMS_MAX: Final = 100
+"""Items with one id that are looked up."""

@@ -8,7 +8,6 @@ changed, and nothing is stored twice within a conversation.
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
@@ -20,17 +19,18 @@ from firnline.context.context import Context
 from firnline.context.marks import INTERRUPTED, MARK_KEY
 from firnline.digest import APPLICATION
 from firnline.errors import ConflictError, KeyReused, UnknownConversation
-from firnline.log.entry import Card, Entry, Head
+from firnline.log.entry import Entry, Head
 from firnline.log.message import Message
 from firnline.log.regex import regex
 from firnline.log.threads import run_by_size, text_size
-from firnline.log.wire import parse_unique
 from firnline.memory import Memory
 from firnline.server.drafts import AnswerDraft, QuestionRef, store_answer
 from firnline.server.prompts import try_record
 from firnline.server.proxy import limits
 from firnline.server.proxy.align import Agreement, agree, overlap
+from firnline.server.proxy.compaction import has_summary, new_messages
 from firnline.server.proxy.dialect import Location, UpstreamAnswer
+from firnline.server.proxy.prefixes import KnownPrefix, find_prefix, key_hashes, save_prefixes
 from firnline.server.proxy.request import (
     MemoryStatus,
     ProxyRequest,
@@ -41,7 +41,6 @@ from firnline.server.proxy.request import (
     is_spoken,
 )
 
-_KIND: Final = "prefix"
 _BRANCHED: Final = regex(r"--[0-9a-f]{8}$")
 _BRANCH: Final = ", branch"
 _FULL_HISTORY: Final = frozenset({"header x-openwebui-chat-id"})
@@ -121,32 +120,43 @@ async def _plan(request: ProxyRequest, messages: Sequence[Message]) -> _Plan:
         anonymous=name is None and not request.sender.named,
         key=attempt.key,
     )
-    if repeated := await _find_prefix(memory, _key_hashes(location)):
+    if repeated := await find_prefix(memory, key_hashes(location)):
         return await _plan_repeated(request, location, messages, repeated)
     # A history without an answer belongs to no conversation: two users may start with "hi".
     unanswered = not any(message.role == "assistant" for message in spoken)
     again = unanswered and attempt.again and not name
-    prefix = None if unanswered and name else await _find_prefix(memory, location.hashes)
+    prefix = None if unanswered and name else await find_prefix(memory, location.hashes)
     if prefix and unanswered and not again:  # unless all that came of it was a failure
-        head = await memory.head(prefix[1]) if prefix[0] == len(spoken) else None
+        head = await memory.head(prefix.conversation) if prefix.messages == len(spoken) else None
         prefix = prefix if head is not None and head.has_failed else None
     if prefix:
-        count, conversation, seq = prefix
+        count, rest = prefix.messages, spoken[prefix.messages :]
         log = await memory.read(
-            conversation, first_seq=seq + 1, limit=len(spoken) - count + limits.ENTRIES_BEYOND
+            prefix.conversation, first_seq=prefix.seq + 1, limit=len(rest) + limits.ENTRIES_BEYOND
         )
         strict = location.anonymous
         if again and agree((), log, strict=strict).entries < len(log):  # another client's question
             return _Plan(location, _new_messages(messages, 0))
-        source = name.source if name else "prefix"
-        location = replace(location, conversation=conversation, source=source, question=seq)
-        compare = partial(agree, spoken[count:], log, strict=strict)
-        agreed = await run_by_size(request.size, compare)
-        return _plan_new(request, location, messages, count, agreed, log)
+        location = _at_prefix(location, prefix)
+        agreed = await run_by_size(request.size, partial(agree, rest, log, strict=strict))
+        plan = _plan_new(request, location, messages, count, agreed, log)
+        return (plan.branch and await _plan_compacted(request, location, messages)) or plan
     head = await memory.head(location.conversation) if name else None
     if head is None:
         return _Plan(location, _new_messages(messages, 0))
     return await _plan_named(request, location, messages, head, unanswered=unanswered)
+
+
+def _at_prefix(location: Location, known: KnownPrefix) -> Location:
+    """The location of a history of which this prefix is known."""
+    source = location.source if location.named else "prefix"
+    return replace(
+        location,
+        conversation=known.conversation,
+        source=source,
+        question=known.seq,
+        compacted=known.compacted,
+    )
 
 
 async def _plan_thread(request: ProxyRequest, thread: Thread, messages: Sequence[Message]) -> _Plan:
@@ -162,7 +172,7 @@ async def _plan_thread(request: ProxyRequest, thread: Thread, messages: Sequence
         key=request.attempt.key,
         is_thread=True,
     )
-    if repeated := await _find_prefix(request.memory, _key_hashes(location)):
+    if repeated := await find_prefix(request.memory, key_hashes(location)):
         return await _plan_repeated(request, location, messages, repeated)
     if thread.seq is None:
         head = await request.memory.head(thread.conversation)
@@ -178,16 +188,13 @@ async def _plan_thread(request: ProxyRequest, thread: Thread, messages: Sequence
 
 
 async def _plan_repeated(
-    request: ProxyRequest,
-    location: Location,
-    messages: Sequence[Message],
-    found: tuple[int, str, int],
+    request: ProxyRequest, location: Location, messages: Sequence[Message], found: KnownPrefix
 ) -> _Plan:
     """The same request under the same key: answered as before, or sent again."""
-    _, conversation, seq = found
-    log = await request.memory.read(conversation, first_seq=seq + 1, limit=limits.ENTRIES_BEYOND)
-    source = location.source if location.named else "prefix"
-    location = replace(location, conversation=conversation, source=source, question=seq)
+    log = await request.memory.read(
+        found.conversation, first_seq=found.seq + 1, limit=limits.ENTRIES_BEYOND
+    )
+    location = _at_prefix(location, found)
     if log and _is_complete_answer(log[0]):
         return _Plan(replace(location, answer=log[0]))
     agreed = agree((), log, strict=location.anonymous)
@@ -218,11 +225,37 @@ async def _plan_named(
         whole = agreed.messages == len(spoken)
         # Nothing of the log follows: earlier requests failed, and the client sends them again.
         agreed = agreed if not later or (whole and answered) else None
+    if agreed is None and (plan := await _plan_compacted(request, location, messages)):
+        return plan
     if agreed is None and unanswered and location.source in _FULL_HISTORY:
         return _Plan(replace(location, question=-1), _new_messages(messages, 0), branch=True)
     if agreed is None:
         agreed = Agreement((), len(tail))
     return _plan_new(request, location, messages, 0, agreed, tail)
+
+
+async def _plan_compacted(
+    request: ProxyRequest, location: Location, messages: Sequence[Message]
+) -> _Plan | None:
+    """A history of which the client has replaced a part by a summary; None if it is no such one.
+
+    Only what the log does not have is stored. The summary is no message of the conversation, so
+    nothing is digested or recalled from it.
+    """
+    memory, name = request.memory, location.conversation
+    head = await memory.head(name) if request.name else None
+    if head is None:
+        return None
+    said = messages[_count_before_speech(messages) :]
+    tail = await memory.read(name, first_seq=max(head.seq - limits.SUMMARY_ENTRIES, 0))
+    if not await run_by_size(request.size, partial(has_summary, said, tail)):
+        return None
+    log = await memory.read(name, first_seq=max(head.seq - limits.COMPACTED_ENTRIES, 0))
+    new = await asyncio.to_thread(new_messages, said, log)
+    if new is None:
+        return None
+    found = replace(location, question=head.seq, next_seq=head.seq + 1, compacted=True)
+    return _Plan(found, new)
 
 
 def _plan_new(
@@ -248,6 +281,12 @@ def _plan_new(
     if again and not new and len(later) == 1 and _is_complete_answer(later[0]):
         return _Plan(replace(location, answer=later[0]))
     return _Plan(location, new, branch=True)
+
+
+def _count_before_speech(messages: Sequence[Message]) -> int:
+    """How many messages of the application come before all others."""
+    spoken = (at for at, message in enumerate(messages) if is_spoken(message))
+    return next(spoken, len(messages))
 
 
 def _new_messages(messages: Sequence[Message], count: int) -> Sequence[Message]:
@@ -290,10 +329,12 @@ async def _store_new(memory: Memory, plan: _Plan, person: str | None = None) -> 
     new = [_mark_unspoken(each) for each in plan.new] if location.anonymous else plan.new
     stored = await memory.append(location.conversation, new, expected_seq=expected, person=person)
     spoken = [entry.seq for entry in stored if is_spoken(entry.message)]
+    if location.compacted:  # between them is what was known
+        spoken = spoken[-1:]
     hashes = location.hashes[len(location.hashes) - len(spoken) :]
-    keys, last = _key_hashes(location), stored[-1]
+    keys, last = key_hashes(location), stored[-1]
     seqs = (*spoken, *(last.seq for _ in keys))
-    await _save_prefixes(memory, location.conversation, (*hashes, *keys), seqs)
+    await save_prefixes(memory, location, (*hashes, *keys), seqs)
     first = stored[0].seq
     return replace(location, question=last.seq, hash=last.hash, next_seq=last.seq + 1, first=first)
 
@@ -413,45 +454,5 @@ async def _record_origin(
         size = text_size([answer.message.text, answer.message.tool_calls])
         known = await run_by_size(size, partial(fingerprint, answer.message))
         name = extend_hash(location.hashes[-1], known)
-        saves.append(_save_prefixes(request.memory, location.conversation, [name], [answer.seq]))
+        saves.append(save_prefixes(request.memory, location, [name], [answer.seq]))
     await asyncio.gather(*saves)  # together, so that they share a commit
-
-
-# -- known prefixes ---------------------------------------------------------------------------
-
-
-async def _save_prefixes(
-    memory: Memory, conversation: str, hashes: Sequence[str], seqs: Sequence[int]
-) -> None:
-    """Save where these prefixes of histories end; a prefix that is known stays as it is."""
-    cards = [
-        Card(
-            tenant=memory.tenant,
-            kind=_KIND,
-            name=name,
-            body=json.dumps([conversation, seq]).encode(),
-            conversation=conversation,
-        )
-        for name, seq in zip(hashes, seqs, strict=True)
-    ]
-    await memory.cards.put(*cards, absent=True)
-
-
-def _key_hashes(location: Location) -> tuple[str, ...]:
-    """The hash of a request with the client's key for it, if it has one."""
-    if not location.key or not location.hashes:
-        return ()
-    return (extend_hash(location.hashes[-1], f"under the key {location.key}"),)
-
-
-async def _find_prefix(memory: Memory, hashes: Sequence[str]) -> tuple[int, str, int] | None:
-    """The longest known prefix: how many messages, and where in which conversation it ends."""
-    for end in range(len(hashes), 0, -limits.PREFIXES_PER_LOOKUP):
-        start = max(end - limits.PREFIXES_PER_LOOKUP, 0)
-        names = hashes[start:end]
-        cards = await memory.cards.find(_KIND, names=names, limit=len(names))
-        if cards:
-            longest = max(cards, key=lambda card: names.index(card.name))
-            conversation, seq = parse_unique(longest.body)
-            return start + names.index(longest.name) + 1, conversation, seq
-    return None

@@ -93,7 +93,9 @@ def recall_own(context: Context, question: int, count: TokenCounter) -> Context:
     def own(piece: Piece) -> Piece | None:
         quoted = [entry for entry in piece.quoted if _is_own(entry, question)]
         message = render_recalled(quoted, outdated)
-        return Piece(message, int(count.message(message)), quoted=tuple(quoted)) if quoted else None
+        tokens = int(count.message(message))
+        made = piece._replace(message=message, tokens=tokens, quoted=tuple(quoted))
+        return made if quoted else None
 
     sections = (
         replace(each, pieces=tuple(filter(None, map(own, each.pieces))))

@@ -27,6 +27,7 @@ from firnline.server.auth import Caller, caller_of, parts_of
 from firnline.server.peer import client_address
 from firnline.server.proxy import limits
 from firnline.server.proxy.dialect import Dialect, Location
+from firnline.server.proxy.limits import RETRY_DIGITS_MAX
 from firnline.server.proxy.upstream import Upstream
 from firnline.server.state import Parts
 
@@ -48,7 +49,6 @@ _HEADERS: Final = (
 )
 _RETRIES: Final = "x-stainless-retry-count"
 """Header in which the SDKs of OpenAI and Anthropic count their attempts."""
-_RETRY_DIGITS_MAX: Final = 9
 _VENDOR: Final = regex(r"x-.+-(session|conversation|chat|thread)-id")
 _METADATA: Final = ("conversation_id", "session_id", "thread_id", "chat_id")
 _USER_HEADERS: Final = ("x-firnline-user", "x-openwebui-user-id")
@@ -244,8 +244,8 @@ async def make_request(
 
 def _read_count(text: str) -> int:
     """How often the client has tried before; `InputError` if it is no such number."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= _RETRY_DIGITS_MAX):
-        raise InputError(f"{_RETRIES}: expected a number of at most {_RETRY_DIGITS_MAX} digits")
+    if not (text.isascii() and text.isdecimal() and len(text) <= RETRY_DIGITS_MAX):
+        raise InputError(f"{_RETRIES}: expected a number of at most {RETRY_DIGITS_MAX} digits")
     return int(text)
 
 

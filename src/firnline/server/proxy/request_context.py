@@ -8,16 +8,18 @@ for the request that says it only.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from firnline.context.budget import Budget
 from firnline.context.context import Context, Piece, Section
 from firnline.context.marks import INTERRUPTED, is_put_in
+from firnline.context.render import render_recalled
 from firnline.context.tools import Tool
 from firnline.errors import BudgetError
-from firnline.log.entry import Entry
+from firnline.log.entry import Entry, Hits
 from firnline.log.limits import RECALL_FOUND_TOKENS, RECALL_TOKENS, RECALL_TOKENS_MIN
 from firnline.log.message import Message, encode_json
 from firnline.log.threads import run_by_size
@@ -25,7 +27,8 @@ from firnline.log.tokens import REPLY_TOKENS, TokenCounter, counter
 from firnline.recall.result import ResultTokens
 from firnline.recall.tools import recall_tools
 from firnline.server.proxy import limits
-from firnline.server.proxy.dialect import Location, UpstreamRequest
+from firnline.server.proxy.compaction import has_summary
+from firnline.server.proxy.dialect import Body, Location, UpstreamRequest
 from firnline.server.proxy.locate import LocatedRequest
 from firnline.server.proxy.ownership import OwnMemory, own_messages, recall_own
 from firnline.server.proxy.request import MemoryStatus, ProxyRequest, is_spoken
@@ -45,31 +48,29 @@ async def build_request_context(
         body = await run_by_size(request.size, partial(finish, dict(request.body)))
         return UpstreamRequest(client_body=request.body, body=body, count=count), status
     status = replace(status, window=await _find_window(request))
-    if status.window is None and _is_whole(location, messages):
+    if status.window is None and (location.compacted or _is_whole(location, messages)):
         return await _send_as_it_came(request, status, location, messages, count)
-    conversation, body = location.conversation, dict(request.body)
     tools = _recall_tools(request, location, status)
     definitions = [*request.tools, *map(request.dialect.tool_definition, tools)]
     room = _reserved_for_tools(request, status) if tools else 0
     added = await run_by_size(request.size, partial(_count_words, messages, count))
+    budget = _budget(request, status, reserved=request.dialect.margin_tokens + added + room)
+    body = dict(request.body)
     try:
-        context = await request.memory.context(
-            conversation,
-            _budget(request, status, reserved=request.dialect.margin_tokens + added + room),
-            question=_newest_question(messages),
-            system=_join_system(messages[: _count_leading(messages)]),
-            tools=definitions,
-            task="" if location.anonymous else None,
-            project=not location.anonymous,
-        )
-        fit = partial(_fit_to_request, context, location, messages, count)
-        context = await run_by_size(request.size, fit)
-        context, sent = await _separate(request, location, context, messages)
-        digest = await _shown_digest(request, context)
-        put = partial(request.dialect.put_messages, request.body, sent)
-        body = await run_by_size(max(request.size, context.tokens), put)
-        degraded = "; ".join(context.degraded)
-        status = replace(status, context=context, digest=digest, degraded=degraded)
+        context = await _client_context(request, location, messages, budget, definitions)
+        if context is None:
+            context = await request.memory.context(
+                location.conversation,
+                budget,
+                question=_newest_question(messages),
+                system=_join_system(messages[: _count_leading(messages)]),
+                tools=definitions,
+                task="" if location.anonymous else None,
+                project=not location.anonymous,
+            )
+            fit = partial(_fit_to_request, context, location, messages, count)
+            context = await run_by_size(request.size, fit)
+        body, status = await _put_context(request, location, messages, context, status)
     except BudgetError as error:
         raise request.dialect.context_too_long(error) from error
     except Exception as error:
@@ -91,6 +92,22 @@ async def build_request_context(
         room=room,
     )
     return prepared, status
+
+
+async def _put_context(
+    request: ProxyRequest,
+    location: Location,
+    messages: Sequence[Message],
+    context: Context,
+    status: MemoryStatus,
+) -> tuple[Body, MemoryStatus]:
+    """The request with the messages of its context, and the status with the context."""
+    context, sent = await _separate(request, location, context, messages)
+    digest = await _shown_digest(request, context)
+    put = partial(request.dialect.put_messages, request.body, sent)
+    body = await run_by_size(max(request.size, context.tokens), put)
+    degraded = "; ".join(context.degraded)
+    return body, replace(status, context=context, digest=digest, degraded=degraded)
 
 
 async def _separate(
@@ -190,7 +207,8 @@ async def _send_as_it_came(
     """The client's own request: of what may fit, nothing is cut."""
     try:
         log = await request.memory.read(location.conversation, limit=location.question + 1)
-        describe = partial(_sent_context, request, location, log, messages)
+        budget = Budget.whole(request.model)
+        describe = partial(_sent_context, request, location, log, messages, budget, request.tools)
         status = replace(status, context=await run_by_size(request.size, describe))
     except Exception as error:  # noqa: BLE001 - a failure of memory does not end the chat
         status = status.degrade("no context", error)
@@ -204,7 +222,12 @@ async def _send_as_it_came(
 
 
 def _sent_context(
-    request: ProxyRequest, location: Location, log: Sequence[Entry], messages: Sequence[Message]
+    request: ProxyRequest,
+    location: Location,
+    log: Sequence[Entry],
+    messages: Sequence[Message],
+    budget: Budget,
+    tools: Sequence[Mapping[str, Any]],
 ) -> Context:
     """The client's messages as a context, which is recorded as the prompt of the answer.
 
@@ -220,14 +243,64 @@ def _sent_context(
     return Context(
         conversation=location.conversation,
         strategy="none",
-        budget=Budget.whole(request.model),
+        budget=budget,
         sections=(
             Section("system", tuple(pieces[:leading])),
             Section("recent", tuple(pieces[leading:])),
         ),
-        tools_tokens=int(count.tools(request.tools)) if request.tools else 0,
+        tools_tokens=int(count.tools(tools)) if tools else 0,
         framing_tokens=REPLY_TOKENS,
     )
+
+
+# -- if the client has compacted its history --------------------------------------------------
+
+
+async def _client_context(
+    request: ProxyRequest,
+    location: Location,
+    messages: Sequence[Message],
+    budget: Budget,
+    tools: Sequence[Mapping[str, Any]],
+) -> Context | None:
+    """What a client sends that has compacted its history, and what it dropped and asks for now.
+
+    None for others, and if that is too much: then the context is built of the log.
+    """
+    if not location.compacted:
+        return None
+    log = await request.memory.newest(location.conversation, tokens=budget.limit)
+    describe = partial(_sent_context, request, location, log, messages, budget, tools)
+    context = await run_by_size(request.size, describe)
+    room, question = budget.limit - context.tokens, _newest_question(messages)
+    if room < 0:
+        return None
+    room = min(room, RECALL_TOKENS, budget.limit // limits.TOOL_SHARE)
+    if question is None or room < RECALL_TOKENS_MIN or has_summary(messages[-1:], ()):
+        return context
+    hits = await request.memory.recall(location.conversation, question, tokens=room)
+    add = partial(_add_recalled, context, hits, room, counter(request.model))
+    return await run_by_size(request.size, add)
+
+
+def _add_recalled(context: Context, hits: Hits, room: int, count: TokenCounter) -> Context:
+    """The context with the hits that are likely to help, in at most so many tokens."""
+    shown, texts = set(context.seqs), {message.text for message in context.messages}
+    piece: Piece | None = None
+    chosen: list[Entry] = []
+    for hit in hits[: hits.earned]:
+        said = is_spoken(hit.message) and not is_put_in(hit.message)
+        if not said or hit.seq in shown or hit.message.text in texts:
+            continue
+        message = render_recalled([*chosen, hit.entry])
+        if (tokens := int(count.message(message))) <= room:
+            chosen.append(hit.entry)
+            piece = Piece(message, tokens, quoted=tuple(chosen))
+    if piece is None:
+        return context
+    recalled = Section("recalled", (piece,))
+    quoted = tuple(hit for hit in hits if hit.entry in chosen)
+    return replace(context, sections=(*context.sections, recalled), hits=quoted)
 
 
 # -- what the application says ----------------------------------------------------------------

@@ -21,15 +21,17 @@ from firnline.log.openai_items import items_of
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
 from firnline.server.proxy import limits
+from firnline.server.proxy.limits import SAME_ITEMS_MAX
 from firnline.server.proxy.response_events import NO_USAGE, Item, finished
 from firnline.server.streams import STOPPED
 
 RESPONSE: Final = "response"
 """The kind of the cards of responses, and the metadata field of an answer with its response."""
 ITEM: Final = "item"
+COMPACTION: Final = "response.compaction"
+"""The object whose place is that of a history, and which has no answer."""
 _PREFIXES: Final = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
 _ID_DIGITS: Final = 12
-_SAME_MAX: Final = 100
 _ID_CHARS_MIN: Final = 16
 """Shorter ids of an endpoint are not random, so they may mean several items."""
 
@@ -112,7 +114,7 @@ async def find_response(memory: Memory, response_id: str) -> ResponsePlace:
     if card is None:
         raise NotFound(f"Response with id {response_id[:80]!r} not found.")
     place = ResponsePlace.of(card)
-    if place.answer >= 0:
+    if place.answer >= 0 or place.head["object"] == COMPACTION:
         return place
     log = await memory.read(
         place.conversation, first_seq=place.question + 1, limit=limits.ENTRIES_BEYOND
@@ -168,7 +170,7 @@ async def _places_of(
 ) -> list[tuple[str, int]]:
     """Where an item may be; an endpoint that uses an id twice must not mix up conversations."""
     prefix = f"{card_name(item_id)}/"
-    cards = await memory.cards.find(ITEM, prefix=prefix, limit=_SAME_MAX)
+    cards = await memory.cards.find(ITEM, prefix=prefix, limit=SAME_ITEMS_MAX)
     places: list[tuple[str, int]] = [tuple(parse_unique(card.body)) for card in cards]
     if conversation is None:
         if len(places) > 1:

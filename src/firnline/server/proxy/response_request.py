@@ -14,11 +14,17 @@ from firnline.log.openai_items import messages_of
 from firnline.memory import Memory
 from firnline.models.http import limit_name
 from firnline.server.auth import caller_of, parts_of
+from firnline.server.proxy.anthropic import ANTHROPIC_PREFIX, anthropic_model
 from firnline.server.proxy.request import ProxyRequest, Thread, make_request, read_object
 from firnline.server.proxy.response_answers import AnthropicResponses, ChatResponses
 from firnline.server.proxy.response_client import ResponseClient, ResponseTask
 from firnline.server.proxy.response_events import EventWriter, Item, response_head
-from firnline.server.proxy.response_places import ResponsePlace, find_item, find_response
+from firnline.server.proxy.response_places import (
+    COMPACTION,
+    ResponsePlace,
+    find_item,
+    find_response,
+)
 from firnline.server.proxy.response_translate import (
     AnswerItems,
     anthropic_request,
@@ -57,6 +63,34 @@ async def parse_response_request(
 ) -> tuple[ProxyRequest, ResponseTask]:
     """What the client sent; `conversation` is the name in the path. `InputError` if it is wrong."""
     sent = await read_object(http_request)
+    messages, thread, task = await _read_task(http_request, memory, sent)
+    dialect, upstream, body = await _choose_endpoint(http_request, task, sent)
+    body["messages"] = messages
+    if task.head["background"]:
+        body["stream"] = True
+    request = await make_request(http_request, memory, conversation, dialect, upstream, sent, body)
+    if isinstance(dialect, AnthropicResponses):
+        request = replace(request, headers=_anthropic_headers(request.headers))
+    return replace(request, thread=thread), dialect.task
+
+
+async def parse_state_request(
+    http_request: Request, memory: Memory
+) -> tuple[ProxyRequest, ResponseTask]:
+    """A request about what a model would get, which is answered without a model."""
+    sent = await read_object(http_request)
+    messages, thread, task = await _read_task(http_request, memory, sent)
+    body = {"model": sent.get("model"), "tools": sent.get("tools") or [], "messages": messages}
+    task = replace(task, head={**task.head, "object": COMPACTION, "status": "completed"})
+    dialect = ChatResponses(task)
+    request = await make_request(http_request, memory, None, dialect, None, sent, body)
+    return replace(request, thread=thread), task
+
+
+async def _read_task(
+    http_request: Request, memory: Memory, sent: Mapping[str, Any]
+) -> tuple[list[Message], Thread | None, ResponseTask]:
+    """The messages of a request, what they continue, and the response that it asks for."""
     found = await read_input(memory, sent)
     headers = dict(http_request.headers)
     if found.thread is not None and headers.get("x-firnline-memory", "").lower() == "off":
@@ -64,11 +98,11 @@ async def parse_response_request(
             "X-Firnline-Memory: off cannot be used with previous_response_id, conversation or"
             " compaction: memory has what they refer to"
         )
+    if not found.items and found.thread is None and not sent.get("prompt"):
+        raise InputError("input: must not be empty", param="input")
     instructions = _instructions(sent)
     given = [*instructions, *messages_of(found.leading)]
     messages = [*given, *messages_of(found.items)]
-    if not messages:
-        raise InputError("input: must not be empty", param="input")
     thread = found.thread._replace(given=len(given)) if found.thread else None
     head = response_head(sent, thread.conversation if sent.get("conversation") and thread else None)
     unspoken = list(found.leading)
@@ -82,14 +116,7 @@ async def parse_response_request(
         owner=parts_of(http_request).drafts.owner,
         polls=bool(head["background"] and not sent.get("stream")),
     )
-    dialect, upstream, body = await _choose_endpoint(http_request, task, sent)
-    body["messages"] = messages
-    if head["background"]:
-        body["stream"] = True
-    request = await make_request(http_request, memory, conversation, dialect, upstream, sent, body)
-    if isinstance(dialect, AnthropicResponses):
-        request = replace(request, headers=_anthropic_headers(request.headers))
-    return replace(request, thread=thread), dialect.task
+    return messages, thread, task
 
 
 def _anthropic_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -126,6 +153,8 @@ async def _choose_endpoint(
     upstream = choose_upstream(parts, str(sent.get("model") or ""))
     if upstream is not None and upstream is parts.anthropic:
         body = anthropic_request(sent)
+        if "model" in body:
+            body["model"] = anthropic_model(body)
         task = replace(task, unused=tuple(unused_fields(sent, anthropic=True)))
         return AnthropicResponses(task), upstream, body
     if upstream is not None:
@@ -140,7 +169,8 @@ async def _choose_endpoint(
 
 def choose_upstream(parts: Parts, model: str) -> Upstream | None:
     """The endpoint for a model: Anthropic's for Claude, if there is one."""
-    if parts.anthropic is not None and (parts.upstream is None or model.startswith("claude")):
+    claude = model.startswith(("claude", ANTHROPIC_PREFIX))
+    if parts.anthropic is not None and (parts.upstream is None or claude):
         return parts.anthropic
     return parts.upstream
 
@@ -158,8 +188,7 @@ async def read_input(memory: Memory, sent: Mapping[str, Any]) -> ResponseInput:
         )
     items = check_items(sent.get("input"), "input")
     if conversation is not None:
-        if await memory.head(conversation) is None:
-            raise NotFound(f"Conversation with id {conversation[:80]!r} not found.")
+        await _check_conversation(memory, conversation, items)
         resolved = await _resolve(memory, items, conversation)
         return ResponseInput(items=resolved, thread=Thread(conversation, None, 0))
     place: ResponsePlace | None = None
@@ -174,6 +203,14 @@ async def read_input(memory: Memory, sent: Mapping[str, Any]) -> ResponseInput:
         return ResponseInput(items=resolved, thread=None)
     thread = Thread(place.conversation, place.end, 0)
     return ResponseInput(items=resolved, thread=thread, leading=place.leading)
+
+
+async def _check_conversation(memory: Memory, conversation: str, items: Sequence[Item]) -> None:
+    head = await memory.head(conversation)
+    if head is None:
+        raise NotFound(f"Conversation with id {conversation[:80]!r} not found.")
+    if head.seq < 0 and not items:
+        raise InputError("input: must not be empty: the conversation is empty", param="input")
 
 
 def conversation_id(sent: Mapping[str, Any]) -> str | None:

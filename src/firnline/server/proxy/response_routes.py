@@ -9,15 +9,19 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from firnline.errors import ConflictError, InputError, StoreUnavailable
+from firnline.errors import ConflictError, InputError, NotFound
+from firnline.log.threads import run_by_size
 from firnline.log.tokens import counter
 from firnline.memory import Memory
 from firnline.server.auth import Administering, Reading, Writing, parts_of
 from firnline.server.bodies import json_response
+from firnline.server.proxy.dialect import Location
 from firnline.server.proxy.locate import locate_conversation
+from firnline.server.proxy.request import ProxyRequest
 from firnline.server.proxy.response_erasure import erase_response
 from firnline.server.proxy.response_events import NO_USAGE, new_id, whole_events
 from firnline.server.proxy.response_places import (
+    COMPACTION,
     RESPONSE,
     ItemQuery,
     ResponsePlace,
@@ -27,7 +31,11 @@ from firnline.server.proxy.response_places import (
     list_items,
     read_response,
 )
-from firnline.server.proxy.response_request import COMPACTED, parse_response_request
+from firnline.server.proxy.response_request import (
+    COMPACTED,
+    parse_response_request,
+    parse_state_request,
+)
 from firnline.server.proxy.routes import answer_request
 
 router = APIRouter(tags=["proxy"])
@@ -62,25 +70,54 @@ async def create_response_in(request: Request, memory: Writing, conversation: st
 @router.post("/v1/responses/compact", summary="A history in one item", openapi_extra=_DOCUMENT)
 async def compact_response(request: Request, memory: Writing) -> Response:
     """One item that stands for the whole history, of which nothing is lost: it is in the log."""
-    parsed, task = await parse_response_request(request, memory, None)
-    located = await locate_conversation(parsed)
-    if located.status.location is None:
-        raise StoreUnavailable(f"the history cannot be stored: {located.status.degraded}")
+    parsed, task = await parse_state_request(request, memory)
+    tokens = await _count_tokens(parsed)
+    await _keep_place(parsed)
     compaction, now = task.head["id"], task.head["created_at"]
     item = {"id": new_id("cmp"), "type": "compaction"}
     output = [{**item, "encrypted_content": f"{COMPACTED}{compaction}"}]
     body = {"id": compaction, "object": "response.compaction", "created_at": now}
-    return json_response({**body, "output": output, "usage": NO_USAGE})
+    usage = {**NO_USAGE, "input_tokens": tokens, "total_tokens": tokens}
+    return json_response({**body, "output": output, "usage": usage})
 
 
 @router.post("/v1/responses/input_tokens", summary="Tokens of a request", openapi_extra=_DOCUMENT)
 async def count_input_tokens(request: Request, memory: Reading) -> Response:
-    """The tokens of a request as it is sent, by our own counter."""
-    parsed, _ = await parse_response_request(request, memory, None)
-    count = counter(parsed.model)
-    messages = parsed.dialect.load_messages(parsed.body)
-    total = count.sum([count.messages(messages), count.tools(parsed.tools)])
-    return json_response({"object": "response.input_tokens", "input_tokens": int(total)})
+    """The tokens of a request and of all that it continues, by our own counter."""
+    parsed, _ = await parse_state_request(request, memory)
+    tokens = await _count_tokens(parsed)
+    return json_response({"object": "response.input_tokens", "input_tokens": tokens})
+
+
+async def _keep_place(request: ProxyRequest) -> None:
+    """Store what is new of a history, and keep where it ends."""
+    thread, messages = request.thread, request.dialect.load_messages(request.body)
+    if thread is None or len(messages) > thread.given:
+        await locate_conversation(request)
+        return
+    seq = thread.seq
+    if seq is None:
+        head = await request.memory.head(thread.conversation)
+        seq = head.seq if head else -1
+    source, name = "previous_response_id", thread.conversation
+    location = Location(conversation=name, source=source, named=False, hashes=(), question=seq)
+    await request.memory.cards.put(*request.dialect.start_cards(request.memory.tenant, location))
+
+
+async def _count_tokens(request: ProxyRequest) -> int:
+    """The tokens of a request and of the thread that it continues."""
+    count, messages = counter(request.model), request.dialect.load_messages(request.body)
+    total = await run_by_size(
+        request.size, lambda: count.sum([count.messages(messages), count.tools(request.tools)])
+    )
+    thread = request.thread
+    if thread is None:
+        return int(total)
+    if thread.seq is None:
+        head = await request.memory.head(thread.conversation)
+        return int(total) + (head.tokens if head else 0)
+    last = await request.memory.read_at(thread.conversation, [thread.seq])
+    return int(total) + sum(entry.total for entry in last)
 
 
 @router.get("/v1/responses/{response_id}", summary="A response")
@@ -93,6 +130,8 @@ async def retrieve_response(
 ) -> Response:
     """A stored response; with `stream` its events, after the one with the number given."""
     place = await find_response(memory, response_id)
+    if place.head["object"] == COMPACTION:
+        raise NotFound(f"Response with id {response_id[:80]!r} not found: it is a compaction.")
     response = await _current(request, memory, place)
     if not stream:
         return json_response(response)

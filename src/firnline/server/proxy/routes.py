@@ -19,6 +19,7 @@ from firnline.log.entry import FAILED, Entry
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import counter
 from firnline.log.wire import load_anthropic
+from firnline.models.answers import load_body, read_error
 from firnline.server.auth import Reading, Writing, caller_of, parts_of
 from firnline.server.bodies import encode_body, json_response
 from firnline.server.drafts import AnswerDraft
@@ -41,7 +42,7 @@ from firnline.server.proxy.ownership import OwnMemory
 from firnline.server.proxy.request import MemoryStatus, ProxyRequest, parse_request, read_body
 from firnline.server.proxy.request_context import build_request_context
 from firnline.server.proxy.translate import TRANSLATED, check_tools
-from firnline.server.proxy.upstream import BAD_REQUEST, OK, Reply, Upstream
+from firnline.server.proxy.upstream import BAD_REQUEST, NOT_FOUND, OK, Reply, Upstream
 from firnline.server.streams import StreamListener
 
 logger: Final = logging.getLogger("firnline.proxy")
@@ -51,19 +52,6 @@ passthrough = APIRouter(include_in_schema=False)
 
 _STREAM: Final = "text/event-stream"
 _PASSED: Final = frozenset({"models", "embeddings", "moderations", "audio", "images"})
-_METHODS: Final = ["GET", "POST", "DELETE"]
-_CLIENT_PATHS: Final = (
-    "chat/completions",
-    "responses",
-    "responses/{path:path}",
-    "conversations",
-    "conversations/{path:path}",
-    "models",
-    "embeddings",
-    "messages",
-    "messages/count_tokens",
-)
-"""What clients request without `/v1` if their base URL lacks it."""
 _FEW_TOKENS: Final = 2_000
 """Stored answers up to this long are written in the event loop."""
 _RELATIVE: Final = frozenset({"", ".", ".."})
@@ -87,16 +75,27 @@ _MESSAGES: Final = _document(model="claude-sonnet-5", max_tokens=1024)
 @router.post("/v1/chat/completions", summary="Chat, remembered", openapi_extra=_CHAT)
 async def chat(request: Request, memory: Writing) -> Response:
     """OpenAI's chat completions; which conversation it is, is found out."""
-    upstream = parts_of(request).upstream
+    upstream = _chat_upstream(request)
     return await answer_request(await parse_request(request, memory, None, OPENAI, upstream))
 
 
 @router.post("/c/{conversation}/v1/chat/completions", openapi_extra=_CHAT)
 async def chat_in(request: Request, memory: Writing, conversation: str) -> Response:
     """The same for the conversation in the path: the client may send only what is new."""
-    upstream = parts_of(request).upstream
+    upstream = _chat_upstream(request)
     parsed = await parse_request(request, memory, conversation, OPENAI, upstream)
     return await answer_request(parsed)
+
+
+def _chat_upstream(request: Request) -> Upstream | None:
+    """The endpoint for chat completions; None if the server has no endpoint at all."""
+    parts = parts_of(request)
+    if parts.upstream is None and parts.anthropic is not None:
+        raise InputError(
+            "this server's only endpoint is Anthropic's (FIRNLINE_ANTHROPIC), which has no chat"
+            " completions: use /v1/responses or /v1/messages, or set FIRNLINE_UPSTREAM"
+        )
+    return parts.upstream
 
 
 # -- Anthropic's protocol ---------------------------------------------------------------------
@@ -144,7 +143,6 @@ async def count_tokens(request: Request, memory: Reading) -> Response:  # noqa: 
 
 async def answer_request(request: ProxyRequest) -> Response:
     """The response to a request."""
-    dialect, upstream = request.dialect, request.upstream
     located = await locate_conversation(request)
     status = located.status
     try:
@@ -158,19 +156,29 @@ async def answer_request(request: ProxyRequest) -> Response:
         request.parts.tokens.charge(request.caller.id, status.context.tokens)
     if status.location is not None and status.location.answer is not None:
         return await _replay_response(request, status, status.location.answer)
-    rounds = UpstreamRounds(dialect, prepared, partial(send_upstream, request, status))
+    rounds = UpstreamRounds(request.dialect, prepared, partial(send_upstream, request, status))
     reply = await _first_reply(request, status, prepared.body)
     if reply.status != OK:
-        headers, error = {**reply.headers, **status.headers()}, await reply.body()
-        if upstream is not None and status.context is not None and status.window is None:
-            upstream.listed.learn(request.model, error)
-        reject = partial(dialect.rejection, reply.status, error, headers)
-        return await run_by_size(len(error), reject)
+        return await _reject(request, status, reply)
     if request.streams:
         return await _stream_response(request, status, rounds, reply)
     recording = _read_and_record_answer(request, status, rounds, reply)
     body, status = await request.parts.streams.complete(recording)
     return json_response(body, headers=_headers(request, status, reply))
+
+
+async def _reject(request: ProxyRequest, status: MemoryStatus, reply: Reply) -> Response:
+    """The endpoint's error; if it has no such path, with what may be wrong in the settings."""
+    headers, error = {**reply.headers, **status.headers()}, await reply.body()
+    upstream = request.upstream
+    if upstream is not None and upstream.hint and reply.status == NOT_FOUND:
+        _, message = await run_by_size(len(error), lambda: read_error(load_body(error), ""))
+        logger.warning("the endpoint answered 404: %s", upstream.hint)
+        raise NotFound(f"{upstream.hint}: the endpoint answered 404 {message}".strip())
+    if upstream is not None and status.context is not None and status.window is None:
+        upstream.listed.learn(request.model, error)
+    reject = partial(request.dialect.rejection, reply.status, error, headers)
+    return await run_by_size(len(error), reject)
 
 
 async def _first_reply(request: ProxyRequest, status: MemoryStatus, body: Body) -> Reply:
@@ -348,31 +356,6 @@ class _ProxyDraft:
 
 
 # -- other paths ------------------------------------------------------------------------------
-
-
-@passthrough.api_route("/v1/v1/{path:path}", methods=_METHODS)
-@passthrough.api_route("/c/{conversation}/v1/v1/{path:path}", methods=_METHODS)
-async def doubled(request: Request, path: str) -> Response:
-    """The base URL of a client has `/v1` twice."""
-    raise _wrong_base(request, f"/v1/v1/{path}", "has /v1 twice")
-
-
-async def _missing(request: Request) -> Response:
-    """The base URL of a client lacks `/v1`."""
-    raise _wrong_base(request, request.url.path, "lacks /v1")
-
-
-for _path in _CLIENT_PATHS:
-    for _start in ("", "/c/{conversation}"):
-        passthrough.add_api_route(f"{_start}/{_path}", _missing, methods=_METHODS)
-
-
-def _wrong_base(request: Request, path: str, what: str) -> NotFound:
-    """The error that says what to set, for the client whose path it is."""
-    base, name = str(request.base_url).rstrip("/"), request.path_params.get("conversation")
-    named = f"/c/{quote(name, safe='')}" if name else ""
-    version = "" if path.endswith(("/messages", "/count_tokens")) else "/v1"
-    return NotFound(f"{path}: the base URL {what}; set it to {base}{named}{version}")
 
 
 @passthrough.get("/v1/{path:path}")

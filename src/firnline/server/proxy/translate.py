@@ -41,6 +41,37 @@ from firnline.server.proxy.upstream import Reply
 
 _SAME_FIELDS: Final = ("model", "stream", "temperature", "top_p")
 _CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
+_MEMORY: Final = "memory_20250818"
+_TEXT: Final = {"type": "string"}
+_MEMORY_FUNCTION: Final[Mapping[str, Any]] = {
+    "description": (
+        "Your own notes, kept in files below /memories across conversations. Look there first"
+        " (view /memories), and note what will help later. Commands: view (path, view_range);"
+        " create (path, file_text), which fails if the file exists; str_replace (path, old_str,"
+        " new_str), where old_str occurs once; insert (path, insert_line, insert_text); delete"
+        " (path); rename (old_path, new_path)."
+    ),
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "command": {
+                "type": "string",
+                "enum": ["view", "create", "str_replace", "insert", "delete", "rename"],
+            },
+            "path": _TEXT,
+            "view_range": {"type": "array", "items": {"type": "integer"}},
+            "file_text": _TEXT,
+            "old_str": _TEXT,
+            "new_str": _TEXT,
+            "insert_line": {"type": "integer"},
+            "insert_text": _TEXT,
+            "old_path": _TEXT,
+            "new_path": _TEXT,
+        },
+        "required": ["command"],
+    },
+}
+"""Anthropic's memory tool as a function; the client runs it."""
 
 
 class TranslatedDialect(OpenAIDialect):
@@ -206,6 +237,8 @@ def check_tools(tools: object) -> list[Mapping[str, Any]]:
 
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    if tool.get("type") == _MEMORY:
+        return {"type": "function", "function": {"name": tool.get("name"), **_MEMORY_FUNCTION}}
     if tool.get("type") not in (None, "custom"):
         raise InputError(
             f"tools: {str(tool['type'])[: limits.TOOL_TYPE_CHARS_MAX]} needs Anthropic's own "

@@ -15,6 +15,7 @@ from firnline.errors import ModelError, ModelTimeout
 from firnline.log.limits import CONNECT_SECONDS
 from firnline.log.regex import regex
 from firnline.models.events import read_events
+from firnline.server.base_urls import endpoint_hint
 from firnline.server.proxy import limits
 from firnline.server.proxy.windows import ListedWindows
 
@@ -37,9 +38,10 @@ ANTHROPIC_VERSION: Final = "2023-06-01"
 _ANTHROPIC_PAGE: Final = "limit=1000"
 OK: Final = 200
 BAD_REQUEST: Final = 400
+NOT_FOUND: Final = 404
 TOO_MANY: Final = 429
 _NOT_IMPLEMENTED: Final = 501
-_UNKNOWN_PATH: Final = frozenset({404, 405, _NOT_IMPLEMENTED})
+_UNKNOWN_PATH: Final = frozenset({NOT_FOUND, 405, _NOT_IMPLEMENTED})
 _UNSETTLED: Final = frozenset({401, 403, 408, TOO_MANY, 500, 502, 503, 504})
 """Statuses that do not tell whether there is such a path."""
 
@@ -71,10 +73,15 @@ class Reply(Protocol):
 
 
 class Upstream:
-    """An endpoint at `url` (up to and including ``/v1``), with a key for it if there is one."""
+    """An endpoint at `url` (up to and including ``/v1``), with a key for it if there is one.
+
+    `hint` says what may be wrong with the URL; it is empty if the URL looks right.
+    """
 
     def __init__(self, url: str, key: str | None, *, key_header: str = "authorization") -> None:
         self._url, self._key, self._key_header = url, key, key_header
+        setting = "FIRNLINE_UPSTREAM" if key_header == "authorization" else "FIRNLINE_ANTHROPIC"
+        self.hint = endpoint_hint(url, setting)
         self._responses: bool | None = None
         self.listed = ListedWindows(self._list_models)
         self._client = httpx2.AsyncClient(

@@ -14,13 +14,13 @@ from firnline.memory import Memory
 from firnline.server import prompts
 from firnline.server.auth import Reading
 from firnline.server.bodies import etag_response
+from firnline.server.limits import TURNS_PRICED_MAX
 from firnline.server.rest import paging, schemas
 from firnline.server.rest.openapi import FOUND, router
 from firnline.server.rest.stats import Price
 
 routes = router("numbers")
 
-_TURNS_MAX: Final = 5_000  # each record has to be decompressed
 _POINTS: Final = 100
 
 
@@ -64,8 +64,8 @@ async def _read_sizes(memory: Memory) -> tuple[list[_PromptSize], bool]:
                 memory, head.conversation, before=before, limit=limits.PAGE_MAX
             )
             found += map(_size, page)
-            if len(found) > _TURNS_MAX:
-                return sorted(found[:_TURNS_MAX]), False
+            if len(found) > TURNS_PRICED_MAX:
+                return sorted(found[:TURNS_PRICED_MAX]), False
             if len(page) < limits.PAGE_MAX:
                 break
             before = page[-1]["answer"]

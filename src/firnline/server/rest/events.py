@@ -10,9 +10,9 @@ from typing import Any, Final
 from fastapi.responses import StreamingResponse
 
 from firnline.log.message import encode_json
+from firnline.server.limits import EVENT_ALIVE_SECONDS
 
 MEDIA_TYPE: Final = "text/event-stream"
-_ALIVE_SECONDS: Final = 15.0
 _ALIVE: Final = b": alive\n\n"
 _HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
@@ -32,7 +32,7 @@ async def _keep_alive(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     coming = asyncio.ensure_future(anext(events, None))
     try:
         while True:
-            await asyncio.wait([coming], timeout=_ALIVE_SECONDS)
+            await asyncio.wait([coming], timeout=EVENT_ALIVE_SECONDS)
             if not coming.done():
                 yield _ALIVE
                 continue

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import Depends, Path
 
 from firnline.client.paths import RULE, unescape_name
-from firnline.log import limits
-
-_CHARS_MAX: Final = 2 * limits.NAME_CHARS_MAX
+from firnline.server.limits import PATH_NAME_CHARS_MAX
 
 
 def _conversation(
@@ -18,7 +16,7 @@ def _conversation(
         Path(
             description=f"The conversation's name. {RULE}",
             min_length=1,
-            max_length=_CHARS_MAX,
+            max_length=PATH_NAME_CHARS_MAX,
             examples=["support-4711"],
         ),
     ],
@@ -32,7 +30,7 @@ def _project(
         Path(
             description=f"The project's name. {RULE}",
             min_length=1,
-            max_length=_CHARS_MAX,
+            max_length=PATH_NAME_CHARS_MAX,
             examples=["garden"],
         ),
     ],
@@ -46,7 +44,7 @@ def _person(
         Path(
             description=f"The person's name. {RULE}",
             min_length=1,
-            max_length=_CHARS_MAX,
+            max_length=PATH_NAME_CHARS_MAX,
             examples=["ana"],
         ),
     ],

@@ -91,22 +91,22 @@ async def save_project(memory: Writing, project: ProjectName, body: ProjectReque
 
 async def _board(memory: Memory, project: Project, pending: set[str]) -> dict[str, Any]:
     """The project with the totals of all its conversations; the newest ones are listed."""
-    count = entries = tokens = due = 0
+    count = due = 0
     newest: list[Head] = []
     async for head in paging.heads(memory, project.name):
-        count, entries, tokens = count + 1, entries + head.entries, tokens + head.tokens
+        count += 1
         due += head.conversation in pending
         newest.append(head)
         if len(newest) >= limits.PAGE_MAX:
             newest = _newest(newest)
-    heads = _newest(newest)
+    heads, size = _newest(newest), await memory.project_size(project.name)
     titles = await titles_of(memory, heads)
     listed = [responses.head(head, title) for head, title in zip(heads, titles, strict=True)]
     return {
         **responses.project(project),
         "conversations": count,
-        "entries": entries,
-        "tokens": tokens,
+        "entries": size.entries,
+        "tokens": size.tokens,
         "pending": due,
         "last_activity": listed[0]["updated_at"] if listed else None,
         "newest": listed,

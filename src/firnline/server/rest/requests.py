@@ -22,14 +22,15 @@ from pydantic import (
 from firnline.language.dates import DATE_CHARS_MAX
 from firnline.log import limits
 from firnline.log.message import ROLES, Role
+from firnline.server.limits import (
+    CURSOR_CHARS_MAX,
+    QUERY_CHARS_MAX,
+    TAGS_MAX,
+    TOKENS_MAX,
+    TOOLS_MAX,
+)
 from firnline.server.rest.validation import RequestBody, check_budget, check_not_blank, read_time
 from firnline.store.rows import SEQ_MAX
-
-TOKENS_MAX: Final = 100_000_000
-_QUERY_CHARS_MAX: Final = 10_000
-_CURSOR_CHARS_MAX: Final = 20 * limits.NAME_CHARS_MAX
-_TAGS_MAX: Final = 50
-_TOOLS_MAX: Final = 256
 
 Time = Annotated[
     datetime,
@@ -43,14 +44,14 @@ Version = Annotated[int, Field(ge=1, le=SEQ_MAX, examples=[1])]
 Tokens = Annotated[int, Field(ge=1, le=TOKENS_MAX, examples=[8_000])]
 Count = Annotated[int, Field(ge=1, le=limits.PAGE_MAX, examples=[20])]
 Name = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARS_MAX)]
-QueryText = Annotated[str, Field(max_length=_QUERY_CHARS_MAX)]
+QueryText = Annotated[str, Field(max_length=QUERY_CHARS_MAX)]
 Metadata = Annotated[dict[str, Any], Field(examples=[{"customer": "4711"}])]
 
 Limit = Annotated[Count, Query(description="Maximum number of items per page.")]
 Cursor = Annotated[
     str | None,
     Query(
-        max_length=_CURSOR_CHARS_MAX,
+        max_length=CURSOR_CHARS_MAX,
         description="`next_cursor` of the previous page; omit it for the first.",
     ),
 ]
@@ -187,7 +188,7 @@ class ContextRequest(RequestBody):
     system: str | None = Field(None, description="The application's system prompt.")
     tools: list[dict[str, Any]] = Field(
         default=[],
-        max_length=_TOOLS_MAX,
+        max_length=TOOLS_MAX,
         description="Tool schemas in the OpenAI format that will be sent too; they use tokens.",
     )
     task: str | None = Field(None, description="The current task; default: the project's.")
@@ -355,7 +356,7 @@ class SearchQuery(BaseModel):
     person: Name | None = Field(None, description="Only conversations with this person.")
     topic: Seq | None = Field(None, description="Only this topic of the conversation.")
     tags: list[Name] = Field(
-        default=[], max_length=_TAGS_MAX, description="Only topics with all of these tags."
+        default=[], max_length=TAGS_MAX, description="Only topics with all of these tags."
     )
 
 
@@ -410,8 +411,8 @@ class TagsRequest(RequestBody):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"add": ["garden"], "remove": []}]})
 
-    add: list[Name] = Field(default=[], max_length=_TAGS_MAX)
-    remove: list[Name] = Field(default=[], max_length=_TAGS_MAX)
+    add: list[Name] = Field(default=[], max_length=TAGS_MAX)
+    remove: list[Name] = Field(default=[], max_length=TAGS_MAX)
 
 
 class FeedbackRequest(RequestBody):

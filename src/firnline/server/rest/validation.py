@@ -19,13 +19,12 @@ from pydantic_core import PydanticCustomError
 from firnline.errors import InputError
 from firnline.log.message import parse_time
 from firnline.server.bodies import NAME_SHOWN
+from firnline.server.limits import UNKNOWN_FIELDS_MAX
 
 BUDGET_HELP: Final = (
     'a budget is a number of tokens, a model\'s name such as "gpt-4o",'
     ' or {"window_tokens": 8000, "reserve_tokens": 1000}'
 )
-
-_UNKNOWN_MAX: Final = 20
 
 
 class RequestBody(BaseModel):
@@ -53,10 +52,10 @@ def read_time(value: object) -> object:
 
 def _check_fields(given: Any, known: Collection[str]) -> Any:
     """Report many unknown fields as one error."""
-    if not isinstance(given, dict) or len(given) <= len(known) + _UNKNOWN_MAX:
+    if not isinstance(given, dict) or len(given) <= len(known) + UNKNOWN_FIELDS_MAX:
         return given
-    unknown = [name[:NAME_SHOWN] for name in islice(given, len(known) + _UNKNOWN_MAX)]
-    unknown = [name for name in unknown if name not in known][:_UNKNOWN_MAX]
+    unknown = [name[:NAME_SHOWN] for name in islice(given, len(known) + UNKNOWN_FIELDS_MAX)]
+    unknown = [name for name in unknown if name not in known][:UNKNOWN_FIELDS_MAX]
     facts = {"number": f"{len(given):,}", "names": ", ".join(unknown)}
     text = "{number} fields, most of them unknown, such as {names}; remove them"
     raise PydanticCustomError("extra_forbidden", text, facts)

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from firnline.context.plan import ends_round
 from firnline.engine.events import Events
@@ -22,11 +22,10 @@ from firnline.log.entry import Appended, Entry, live
 from firnline.log.message import Message
 from firnline.memory import Memory
 from firnline.protocols import ChatModel
+from firnline.server.limits import TELEGRAM_CONFLICTS_MAX
 from firnline.server.prompts import record_turn
 from firnline.server.telegram.jobs import ReplyJob
 from firnline.server.telegram.settings import BotSettings
-
-_CONFLICTS_MAX: Final = 50
 
 
 class Overtaken(Exception):
@@ -174,7 +173,7 @@ async def _store_answer(asking: Asking, message: Message) -> Appended:
 async def _append(asking: Asking, messages: Sequence[Message], key: str | None = None) -> Appended:
     """Append after the question; a conversation erased meanwhile is not created again."""
     memory, conversation = asking.memory, asking.conversation
-    for _ in range(_CONFLICTS_MAX):
+    for _ in range(TELEGRAM_CONFLICTS_MAX):
         head = await memory.head(conversation)
         if head is None or await questions_of(memory, asking.jobs) != asking.questions:
             raise UnknownConversation(f"{conversation} was erased while it was answered")

@@ -15,9 +15,9 @@ from pydantic import SecretStr
 
 from firnline.errors import FirnlineError
 from firnline.log.regex import regex
+from firnline.server.limits import TELEGRAM_SECONDS
 
 _TOKEN: Final = regex(r"(/bot\d+):[^/\s\"']+")
-_SECONDS: Final = 30.0
 
 
 class TelegramError(FirnlineError):
@@ -39,7 +39,7 @@ class TelegramError(FirnlineError):
 class Api:
     """Calls the Bot API at `url` for one bot. Every failure is a `TelegramError`."""
 
-    def __init__(self, token: SecretStr, *, url: str, seconds: float = _SECONDS) -> None:
+    def __init__(self, token: SecretStr, *, url: str, seconds: float = TELEGRAM_SECONDS) -> None:
         self._token, self._url, self._seconds = token, url.rstrip("/"), seconds
         self._client: httpx2.AsyncClient | None = None
 

@@ -8,11 +8,10 @@ from itertools import islice
 from typing import Final
 
 from firnline.log.regex import regex
+from firnline.server.limits import TELEGRAM_PARTS_MAX
 
 UNITS_MAX: Final = 4_096
 """The maximum of UTF-16 code units in one message; most emoji take two."""
-PARTS_MAX: Final = 20
-"""The maximum number of messages per answer; the rest is only in the conversation."""
 
 _CUTS: Final = tuple(
     regex(pattern)
@@ -50,9 +49,9 @@ def split(text: str, most: int = UNITS_MAX) -> list[str]:
 
 def parts_of(text: str) -> list[str]:
     """The messages for an answer; the last one is a note if there would be too many."""
-    spans = [*islice(_spans(text, UNITS_MAX), PARTS_MAX + 1)]
-    over = len(spans) > PARTS_MAX
-    parts = [text[start:end] for start, end in spans[: PARTS_MAX - over]]
+    spans = [*islice(_spans(text, UNITS_MAX), TELEGRAM_PARTS_MAX + 1)]
+    over = len(spans) > TELEGRAM_PARTS_MAX
+    parts = [text[start:end] for start, end in spans[: TELEGRAM_PARTS_MAX - over]]
     return [*parts, _REST.format(len(text) - spans[len(parts) - 1][1])] if over else parts
 
 

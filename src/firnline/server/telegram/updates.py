@@ -15,6 +15,7 @@ from firnline.errors import InputError
 from firnline.log.message import Message
 from firnline.log.regex import regex
 from firnline.log.text import Json
+from firnline.server.limits import TELEGRAM_QUOTE_CHARS_MAX
 
 KINDS: Final = ("message", "edited_message")
 """The kinds of updates that are handled; the webhook subscribes only to these."""
@@ -23,8 +24,6 @@ Fields: TypeAlias = Mapping[str, Any]
 Note: TypeAlias = Callable[[str, Any], str]
 """Renders a field of a message, given its name and value."""
 
-QUOTE_CHARS_MAX: Final = 400
-"""The maximum length of a quoted message; the whole message is in the metadata."""
 _BITS: Final = 64
 _NAME_CHARS_MAX: Final = 64  # the limit of OpenAI
 _NOT_IN_NAMES: Final = regex(r"[\s<|\\/>]+")
@@ -181,7 +180,7 @@ def _quote(fields: Fields) -> list[str]:
     if not isinstance(original, Mapping) or "forum_topic_created" in original:
         return []  # in a topic, messages that are no replies refer to its first message
     text = str(chosen or _content({**original, "reply_to_message": None})[0])
-    cut = text if len(text) <= QUOTE_CHARS_MAX else f"{text[:QUOTE_CHARS_MAX]}…"
+    cut = text if len(text) <= TELEGRAM_QUOTE_CHARS_MAX else f"{text[:TELEGRAM_QUOTE_CHARS_MAX]}…"
     return [f"[reply to {_name(original) or 'a message'}: {cut}]"]
 
 

@@ -24,6 +24,7 @@ from firnline.log.text import Json
 from firnline.log.wire import load_json, parse_unique
 from firnline.memory import Memory
 from firnline.protocols import Clock, Event, Observer
+from firnline.server.limits import TELEGRAM_BODY_BYTES_MAX
 from firnline.server.telegram import updates
 from firnline.server.telegram.jobs import EDIT, MOVED, REFUSED, Place, ReplyJob
 from firnline.server.telegram.settings import BotSettings, checked
@@ -35,8 +36,6 @@ MemoryOf: TypeAlias = Callable[[str], Awaitable[Memory]]
 """Returns the memory of a tenant."""
 
 HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"
-BODY_BYTES_MAX: Final = 1024 * 1024
-"""The maximum size of an update in bytes; real ones are far smaller."""
 _UNKNOWN: Final = SecretStr("no bot has this secret: it has spaces")
 
 
@@ -81,7 +80,7 @@ async def _body(request: Request) -> bytes | None:
     body = b""
     async for piece in request.stream():
         body += piece
-        if len(body) > BODY_BYTES_MAX:
+        if len(body) > TELEGRAM_BODY_BYTES_MAX:
             return None
     return body
 

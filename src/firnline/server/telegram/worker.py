@@ -27,6 +27,11 @@ from firnline.memory import Memory
 from firnline.models.guard import Backoff
 from firnline.models.model_like import ModelLike, as_model
 from firnline.protocols import Clock, Event, Observer
+from firnline.server.limits import (
+    TELEGRAM_FAILURES_MAX,
+    TELEGRAM_GIVE_UP_SECONDS,
+    TELEGRAM_OVERTAKEN_MAX,
+)
 from firnline.server.offline_model import OfflineModel
 from firnline.server.telegram.answer import (
     Asking,
@@ -53,12 +58,6 @@ from firnline.store.cards import TenantCards
 
 logger: Final = logging.getLogger("firnline.telegram")
 
-OVERTAKEN_MAX: Final = 2
-"""How many answers in a row are dropped because new messages arrived meanwhile."""
-FAILURES_MAX: Final = 5
-"""How often the model may fail before the bot apologizes."""
-GIVE_UP_SECONDS: Final = 24 * 3_600.0
-"""How long sending an answer is retried; Telegram keeps updates equally long."""
 _FIXED: Final = frozenset({"start", "help"})
 _TYPING_SECONDS: Final = 4.5  # Telegram shows it for five seconds
 
@@ -123,7 +122,7 @@ class TelegramWorker(BackgroundTask):
     async def step(self) -> float:
         """Start answering in every chat with due jobs."""
         await self._begin()
-        return self._poll_seconds
+        return self.poll_seconds
 
     async def once(self) -> int:
         """Answer everything that is due; returns how many answers were sent or given up."""
@@ -193,7 +192,9 @@ class TelegramWorker(BackgroundTask):
             batch = jobs
             try:
                 if batch := _together(await self._meant(jobs)):
-                    done += await self._batch(batch, claim, patient=overtaken < OVERTAKEN_MAX)
+                    done += await self._batch(
+                        batch, claim, patient=overtaken < TELEGRAM_OVERTAKEN_MAX
+                    )
                 overtaken = 0
             except Overtaken:
                 overtaken += 1
@@ -235,7 +236,7 @@ class TelegramWorker(BackgroundTask):
             overtaken=overtaken,
             events=self._events[place.bot_id],
         )
-        if batch[0].failures >= FAILURES_MAX:
+        if batch[0].failures >= TELEGRAM_FAILURES_MAX:
             return await apologize(asking)
         typing = asyncio.create_task(self._typing(batch[-1]))
         try:
@@ -290,7 +291,7 @@ class TelegramWorker(BackgroundTask):
                 sent = replace(sent, message_ids=(*sent.message_ids, number))
                 await sent.save(cards)
         except TelegramError as error:
-            late = self._clock().timestamp() - job.queued > GIVE_UP_SECONDS
+            late = self._clock().timestamp() - job.queued > TELEGRAM_GIVE_UP_SECONDS
             if not error.final and not late:
                 raise
             await replace(sent, error=str(error)).save(cards)

@@ -19,14 +19,13 @@ from firnline.log import limits
 from firnline.log.entry import Key
 from firnline.protocols import Progress
 from firnline.store.files import atomic_write
+from firnline.store.limits import BACKUP_PAGE, SNAPSHOT_TRIES
 from firnline.store.mongo import archive, schema, views
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.flush import put_new
 from firnline.store.mongo.heads import HeadState
 
 _FORMAT: Final = {"firnline": "a copy of a MongoDB store", "version": 1}
-_TRIES: Final = 50
-_PAGE: Final = 100
 
 
 async def copy_to(database: MongoDatabase, path: Path, progress: Progress | None) -> None:
@@ -50,7 +49,7 @@ async def _copy(database: MongoDatabase, file: BinaryIO, progress: Progress | No
 async def _copy_one(database: MongoDatabase, file: BinaryIO, key: Key) -> None:
     """Write a snapshot of a conversation; nothing if it is erased meanwhile."""
     start = file.tell()
-    for _ in range(_TRIES):
+    for _ in range(SNAPSHOT_TRIES):
         file.seek(start)
         file.truncate()
         state = await archive.flush_all(database, key)
@@ -75,7 +74,7 @@ def _counted_filter(state: HeadState, name: str) -> Doc:
 
 async def _write(database: MongoDatabase, file: BinaryIO, name: str, asked: Doc) -> None:
     waiting = bytearray()
-    async for doc in database[name].find(asked, batch_size=_PAGE):
+    async for doc in database[name].find(asked, batch_size=BACKUP_PAGE):
         waiting += bson.encode({"in": name, "doc": doc})
         if len(waiting) >= limits.COPY_BYTES:
             await asyncio.to_thread(file.write, bytes(waiting))

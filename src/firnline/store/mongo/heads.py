@@ -265,17 +265,16 @@ async def describe(database: MongoDatabase, key: Key, about: Described, known: H
     """Set what is given; creates the conversation if needed. One write."""
     which = key._asdict() if known is None else await _still_described(database, key, known)
     new = {**new_head(key, database.now), "_id": ObjectId()}
-    kept = {name: {"$ifNull": [f"${name}", _literal(value)]} for name, value in new.items()}
-    kept["created_at"]["$ifNull"][1] = kept["updated_at"]["$ifNull"][1] = database.now
-    given = {"project": about.project, "person": about.person}
-    given |= {"metadata": _json(about.metadata), "strategy": _json(about.strategy)}
-    wanted = {name: _literal(value) for name, value in given.items() if value is not None}
+    defaults = {name: {"$ifNull": [f"${name}", _literal(value)]} for name, value in new.items()}
+    defaults["created_at"]["$ifNull"][1] = defaults["updated_at"]["$ifNull"][1] = database.now
+    changes = {"project": about.project, "person": about.person}
+    changes |= {"metadata": _json(about.metadata), "strategy": _json(about.strategy)}
+    wanted = {name: _literal(value) for name, value in changes.items() if value is not None}
     if about.person == "":
         wanted["person"] = _literal(None)
-    whole: Doc = {"twin": {"$ifNull": ["$twin", TWIN]}}
     if about.person is not None:
-        there = {"$and": [bool(about.person), {"$gt": ["$next_seq", 0]}]}
-        wanted["unread"] = {"$cond": [there, True, "$$REMOVE"]}
+        is_unread = {"$and": [bool(about.person), {"$gt": ["$next_seq", 0]}]}
+        wanted["unread"] = {"$cond": [is_unread, True, "$$REMOVE"]}
     if about.created_at is not None:
         at = microseconds(about.created_at)
         wanted["created_at"] = _literal(at)
@@ -287,8 +286,8 @@ async def describe(database: MongoDatabase, key: Key, about: Described, known: H
                 return await database["conversations"].find_one_and_update(
                     which,
                     [
-                        {"$set": kept},
-                        {"$set": whole},
+                        {"$set": defaults},
+                        {"$set": {"twin": {"$ifNull": ["$twin", TWIN]}}},
                         *([{"$set": with_twin(wanted)}] if wanted else []),
                     ],
                     projection=HEAVY,

@@ -11,6 +11,7 @@ from firnline.log import chain, limits
 from firnline.log.entry import Entry, Idempotency, Key, Record, UsedKey, genesis, runs
 from firnline.log.message import EPOCH, decode, microseconds
 from firnline.store import rows
+from firnline.store.limits import LOOK_TRIES
 from firnline.store.mongo.connection import Doc, MongoDatabase, pause
 from firnline.store.mongo.flush import find_settled
 from firnline.store.mongo.heads import (
@@ -25,7 +26,6 @@ from firnline.store.rows import SEQ_MAX, Segment
 
 T = TypeVar("T")
 
-_TRIES_MAX: Final = 20
 _FIRST: Final = {"_id": 0, "seq": 1, "body": 1, "tokens": 1, "total": 1, "hash": 1, "tokenizer": 1}
 
 
@@ -46,7 +46,7 @@ async def read(
             tries += 1
             now = await _find_ready(database, key)
             same = now is not None and (now.life, now.op) == (state.life, state.op)
-            if same or tries >= _TRIES_MAX:
+            if same or tries >= LOOK_TRIES:
                 raise
             state = now
     return otherwise
@@ -94,7 +94,7 @@ async def used_keys(
 
 async def put_used_keys(database: MongoDatabase, key: Key, used: Sequence[UsedKey]) -> None:
     """Write idempotency keys; those that are known are kept."""
-    for tries in range(_TRIES_MAX):
+    for tries in range(LOOK_TRIES):
         state = await current(database, key)
         if state is None:
             raise unknown_conversation(key)

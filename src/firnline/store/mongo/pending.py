@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from pymongo import UpdateOne
@@ -26,13 +26,17 @@ async def mark(database: MongoDatabase, key: Key, due: datetime, *, postpone: bo
     await database.read(lambda: database["conversations"].update_one(asked, marked))
 
 
-async def due(database: MongoDatabase, now: datetime, limit: int, tenant: str | None) -> list[Key]:
+async def due(
+    database: MongoDatabase, now: datetime, limit: int, tenants: Collection[str] | None
+) -> list[Key]:
     """The conversations that are due, oldest first; last, those marked with a wrong clock."""
     at = microseconds(now)
     found: list[Key] = []
     for bound in ({"$lte": at}, {"$gt": at + POSTPONE_MAX}):
         if len(found) < limit:
-            asked: Doc = {"owed_at": bound} | _of(tenant)
+            asked: Doc = {"owed_at": bound}
+            if tenants is not None:
+                asked["tenant"] = {"$in": sorted(tenants)}
             found += await _marked(database, asked, limit - len(found))
     return found
 

@@ -125,14 +125,14 @@ async def _newest(
 ) -> list[int]:
     """The seal of a topic's newest completed digest after these are written."""
     digests = [doc for name, doc in new if name == "digests"]
-    asked = {**state.own, "topic": topic, "status": "completed"}
-    asked["version"] = {"$nin": [doc["version"] for doc in digests]}
+    query = {**state.own, "topic": topic, "status": "completed"}
+    query["version"] = {"$nin": [doc["version"] for doc in digests]}
     stored = await database.read(
-        lambda: database["digests"].find_one(asked, sort=[("version", -1)])
+        lambda: database["digests"].find_one(query, sort=[("version", -1)])
     )
-    done = [doc for doc in digests if doc["topic"] == topic and doc["status"] == "completed"]
-    left = [*done, *([stored] if stored else [])]
-    return list(newest_seal_of(max(left, key=lambda doc: int(doc["version"]), default=None)))
+    completed = [doc for doc in digests if doc["topic"] == topic and doc["status"] == "completed"]
+    candidates = [*completed, *([stored] if stored else [])]
+    return list(newest_seal_of(max(candidates, key=lambda doc: int(doc["version"]), default=None)))
 
 
 async def _stored(

@@ -60,35 +60,37 @@ async def matches(
     within = await _scope_filter(database, tenant, scope)
     if within is None:
         return []
-    asked = _MongoWords.of(tenant, wanted)
-    asked, short, few = await asyncio.gather(
-        _known(database, tenant, asked),
+    query_words = _MongoWords.of(tenant, wanted)
+    query_words, short, candidates = await asyncio.gather(
+        _known(database, tenant, query_words),
         _is_short(database, tenant, scope),
-        _few(database, asked, within),
+        _few(database, query_words, within),
     )
-    led = word_scores.leading(asked.counts, short=short)
+    leading = word_scores.leading(query_words.counts, short=short)
     every = range(len(wanted))
-    if few is not None:
-        ranked = _rank_here(asked, led, few) or _rank_here(asked, every, few)
-        found, _ = await _to_matches(database, tenant, ranked)
-        return found[:limit]
-    rank = partial(_rank, database, asked, within=within, limit=limit)
-    done = await rank(_any_of(asked.own[n] for n in led), led)
-    if not done and len(led) < len(wanted):  # the rare words occur only outside the scope
-        led = list(every)
-        done = await rank(_any_of(asked.own), led)
-    if len(done) < limit and asked.others:
-        _add(done, await rank(_any_of(asked.facts), led))
-    longer = [{"terms": {"$all": list(part)}} for part in asked.parts if part]
-    if len(done) < limit and longer and asked.others:
-        parts = asked._replace(own=asked.parts, facts=(), weights=())
+    if candidates is not None:
+        ranked = _rank_here(query_words, leading, candidates) or _rank_here(
+            query_words, every, candidates
+        )
+        best, _ = await _to_matches(database, tenant, ranked)
+        return best[:limit]
+    rank = partial(_rank, database, query_words, within=within, limit=limit)
+    matched = await rank(_any_of(query_words.own[n] for n in leading), leading)
+    if not matched and len(leading) < len(wanted):  # the rare words occur only outside the scope
+        leading = list(every)
+        matched = await rank(_any_of(query_words.own), leading)
+    if len(matched) < limit and query_words.others:
+        _add(matched, await rank(_any_of(query_words.facts), leading))
+    longer = [{"terms": {"$all": list(part)}} for part in query_words.parts if part]
+    if len(matched) < limit and longer and query_words.others:
+        parts = query_words._replace(own=query_words.parts, facts=(), weights=())
         _add(
-            done,
+            matched,
             await _rank(
-                database, parts, {"$or": longer}, (), within=within, limit=limit + len(done)
+                database, parts, {"$or": longer}, (), within=within, limit=limit + len(matched)
             ),
         )
-    return done[:limit]
+    return matched[:limit]
 
 
 def _add(found: list[IndexMatch], more: Sequence[IndexMatch]) -> None:
@@ -283,15 +285,15 @@ async def _to_matches(
     if not docs:
         return [], []
     names = sorted({doc["conversation"] for doc in docs})
-    asked = {"tenant": tenant, "conversation": {"$in": names}}
-    shown = {"tail": 0, "redo": 0, "pins": 0}
+    query = {"tenant": tenant, "conversation": {"$in": names}}
+    projection = {"tail": 0, "redo": 0, "pins": 0}
     heads = await database.read(
-        lambda: database["conversations"].find(asked, projection=shown).to_list()
+        lambda: database["conversations"].find(query, projection=projection).to_list()
     )
-    known = {doc["_id"]: state_of(Key(tenant, doc["conversation"]), doc) for doc in heads}
+    states = {doc["_id"]: state_of(Key(tenant, doc["conversation"]), doc) for doc in heads}
     best: dict[tuple[str, int], IndexMatch] = {}
     for doc in docs:
-        state = known.get(doc["life"])
+        state = states.get(doc["life"])
         if state is None:
             continue
         if doc["seq"] >= state.found.next_seq:
@@ -300,7 +302,7 @@ async def _to_matches(
             )
         place = doc["conversation"], doc["seq"]
         best.setdefault(place, IndexMatch(*place, doc["score"]))
-    return list(best.values()), list({doc["life"] for doc in docs} - set(known))
+    return list(best.values()), list({doc["life"] for doc in docs} - set(states))
 
 
 async def _scope_filter(database: MongoDatabase, tenant: str, scope: Scope) -> Doc | None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from firnline.errors import InputError, StoreCorrupt, StoreError, StoreNotOpen, StoreUnavailable
 from firnline.log import limits
@@ -47,6 +47,7 @@ from firnline.protocols import (
 from firnline.store.cards import card_query, check_card, drop_query
 from firnline.store.clock_skew import Skew
 from firnline.store.digests import check_lease_seconds
+from firnline.store.limits import WORK_TRIES
 from firnline.store.mongo import (
     archive,
     backup,
@@ -82,8 +83,6 @@ from firnline.store.seals import PROJECTS
 from firnline.store.topics import TopicCache
 
 T = TypeVar("T")
-
-_TRIES: Final = 5
 
 
 class MongoStore:
@@ -154,7 +153,7 @@ class MongoStore:
         self, key: Key, work: Callable[[HeadState], Awaitable[T]], otherwise: T
     ) -> T:
         """Run `work` on data next to the log, after any pending change is applied."""
-        for _ in range(_TRIES):
+        for _ in range(WORK_TRIES):
             state = await intents.current(self._open_db, key)
             try:
                 return otherwise if state is None else await work(state)
@@ -429,9 +428,11 @@ class MongoStore:
         """See `Store.mark_pending`."""
         await pending.mark(self._open_db, key, due + await self._ahead(), postpone=postpone)
 
-    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+    async def due(
+        self, now: datetime, limit: int = 100, tenants: Collection[str] | None = None
+    ) -> list[Key]:
         """See `Store.due`."""
-        return await pending.due(self._open_db, now + await self._ahead(), limit, tenant)
+        return await pending.due(self._open_db, now + await self._ahead(), limit, tenants)
 
     async def _ahead(self) -> timedelta:
         """How far the server's clock, which due times use, is ahead of this machine's."""

@@ -194,24 +194,24 @@ async def retry_append(
 
 
 async def _append_pieces(
-    transaction: Transaction, given: QueuedAppend, head: ConversationRow
+    transaction: Transaction, queued: QueuedAppend, head: ConversationRow
 ) -> AppendOutcome:
     """Append many or long messages at a locked head, by several messages of limited size."""
-    key, drafts, views, _, idempotency, *_ = given
-    entries, after = _entries(given, head)
+    key, drafts, views, _, idempotency, *_ = queued
+    entries, after = _entries(queued, head)
     transaction.later(_MOVE_HEAD, [*after[2:], microseconds(drafts[-1].time), key.tenant, head.id])
     for at, size in _pieces(drafts):
         some = slice(at, at + size)
         bodies = [draft.body for draft in drafts[some]]
         log.insert_entries(transaction, head, entries[some], bodies)
-        found = [view for view in views if at <= view[0] < at + size]
-        log.insert_views(transaction, head, found, head.next_seq)
+        some_views = [view for view in views if at <= view[0] < at + size]
+        log.insert_views(transaction, head, some_views, head.next_seq)
         await transaction.flush()
-    own, first, last = (key.tenant, head.id), head.next_seq, after.next_seq - 1
+    conversation, first, last = (key.tenant, head.id), head.next_seq, after.next_seq - 1
     if idempotency:
         into = "idempotency (tenant, conversation, key, fingerprint, first_seq, last_seq)"
-        transaction.insert(into, [(*own, *idempotency, first, last)])
-    pins = [(*own, seq) for seq, draft in enumerate(drafts, first) if draft.pinned]
+        transaction.insert(into, [(*conversation, *idempotency, first, last)])
+    pins = [(*conversation, seq) for seq, draft in enumerate(drafts, first) if draft.pinned]
     transaction.insert("pin (tenant, conversation, seq)", pins)
     return AppendOutcome(Appended(entries), head, after)
 

@@ -17,13 +17,12 @@ import psycopg
 from psycopg import AsyncConnection
 
 from firnline.errors import FirnlineError
+from firnline.store.limits import ECHO_SECONDS, RECONNECT_SECONDS
 from firnline.store.postgres.connection import ALL_TENANTS, PostgresDatabase, Transaction
 from firnline.store.postgres.pending import CHANNEL, tenant_token
 
 logger: Final = logging.getLogger("firnline")
 
-_ECHO_SECONDS: Final = 5.0
-_PAUSE_SECONDS: Final = 2.0  # before the next attempt to connect
 
 Callback = Callable[[], None]
 
@@ -65,7 +64,7 @@ class PendingListener:
                 if str(error) != logged:  # once, not at every attempt
                     logger.warning("listening for work failed, polling instead: %s", error)
                 logged = str(error)
-                await asyncio.sleep(_PAUSE_SECONDS)
+                await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _until_lost(self) -> bool:
         """Listen until the connection is lost; False if notifications do not arrive."""
@@ -91,7 +90,7 @@ class PendingListener:
             transaction.later("SELECT pg_notify(%s, %s)", (CHANNEL, sent))
 
         await self._database.write(ALL_TENANTS, notify)
-        async for notification in connection.notifies(timeout=_ECHO_SECONDS):
+        async for notification in connection.notifies(timeout=ECHO_SECONDS):
             if notification.payload == sent:
                 return True
         return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -42,17 +42,20 @@ def tenant_token(tenant: str) -> str:
     return words.lexeme(tenant, "")
 
 
-async def due(transaction: Transaction, now: datetime, limit: int, tenant: str | None) -> list[Key]:
+async def due(
+    transaction: Transaction, now: datetime, limit: int, tenants: Collection[str] | None
+) -> list[Key]:
     """The due conversations, longest due first; last, those marked with a wrong clock."""
     limit, at = max(limit, 0), microseconds(now)
-    own = "" if tenant is None else " AND tenant = %(tenant)s"
+    own = "" if tenants is None else " AND tenant = ANY(%(tenants)s)"
+    names = sorted(tenants or ())
 
     def marked(sign: str, bound: int) -> Query:
         sql = (
             f"SELECT tenant, name FROM conversation WHERE owed_at {sign} %(bound)s{own}"
             " ORDER BY owed_at, id LIMIT %(limit)s"
         )
-        return sql, {"bound": bound, "tenant": tenant, "limit": limit}
+        return sql, {"bound": bound, "tenants": names, "limit": limit}
 
     now_due, wrong = await transaction.each(marked("<=", at), marked(">", at + POSTPONE_MAX))
     return [Key(*row) for row in (*now_due, *wrong)][:limit]

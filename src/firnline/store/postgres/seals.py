@@ -173,13 +173,17 @@ async def mend(transaction: Transaction, key: Key, parts: Collection[str], known
         transaction.later(f"DELETE FROM pin WHERE {_OWN}", own)
         transaction.insert("pin (tenant, conversation, seq)", [(*own, seq) for seq in known.pins])
     if TOPICS in parts:
-        for table in ("topic", "member"):
-            transaction.later(f"DELETE FROM {table} WHERE {_OWN}", own)
-        restart = "UPDATE assigned SET next_seq = 0, revision = revision + 1"
-        transaction.later(f"{restart} WHERE {_OWN}", own)
+        _drop_topics(transaction, own)
     if KEYS in parts:
         await _drop_keys(transaction, key, own)
     await reseal(transaction, key, parts)
+
+
+def _drop_topics(transaction: Transaction, own: tuple[str, int]) -> None:
+    for table in ("topic", "member"):
+        transaction.later(f"DELETE FROM {table} WHERE {_OWN}", own)
+    restart = "UPDATE assigned SET next_seq = 0, revision = revision + 1"
+    transaction.later(f"{restart} WHERE {_OWN}", own)
 
 
 async def _drop_keys(transaction: Transaction, key: Key, own: tuple[str, int]) -> None:

@@ -100,32 +100,34 @@ async def matches(
     if not wanted or limit <= 0 or scope.topics == ():
         return []
     transaction.later(_BOUNDED)
-    own = [words.of_any(tenant, word.terms) for word in wanted]
-    facts = [words.of_any(tenant, word.facts) for word in wanted]
-    longer = [words.of_all(tenant, word.parts) for word in wanted if word.parts]
-    others = [_any(facts), _any(longer) or words.of_any(tenant, [""])]
-    found, (*counts, by_facts, by_parts), entries = await _count_words(
-        transaction, tenant, scope, [*own, *others]
+    own_terms = [words.of_any(tenant, word.terms) for word in wanted]
+    fact_terms = [words.of_any(tenant, word.facts) for word in wanted]
+    part_terms = [words.of_all(tenant, word.parts) for word in wanted if word.parts]
+    fallbacks = [_any(fact_terms), _any(part_terms) or words.of_any(tenant, [""])]
+    head, (*counts, by_facts, by_parts), entries = await _count_words(
+        transaction, tenant, scope, [*own_terms, *fallbacks]
     )
-    if scope.conversation is not None and found is None:
+    if scope.conversation is not None and head is None:
         return []
-    short = found is not None and found.next_seq <= limits.SEARCH_WEIGHED_MAX
+    short = head is not None and head.next_seq <= limits.SEARCH_WEIGHED_MAX
     if not by_facts:
-        facts = []
-    asked = _PostgresWords.weighed(own, facts, word_scores.weights(counts, entries))
-    led = word_scores.leading(counts, short=short)
+        fact_terms = []
+    query_words = _PostgresWords.weighed(
+        own_terms, fact_terms, word_scores.weights(counts, entries)
+    )
+    leading = word_scores.leading(counts, short=short)
     rank = partial(_rank, transaction, _Place(tenant, scope, short=short))
-    lead = _Lead(_any(own[n] for n in led), sum(counts[n] for n in led), led)
-    done = await rank(asked, lead, limit)
-    if not done and len(led) < len(own):  # the rare words are only in other scopes
-        led = list(range(len(own)))
-        done = await rank(asked, _Lead(_any(own), sum(counts), led), limit)
-    if len(done) < limit and by_facts:
-        _add(done, await rank(asked, _Lead(others[0], by_facts, led), limit))
-    if len(done) < limit and by_parts:
-        parts = _PostgresWords.parts(longer)
-        _add(done, await rank(parts, _Lead(others[1], by_parts, ()), limit + len(done)))
-    return done[:limit]
+    lead = _Lead(_any(own_terms[n] for n in leading), sum(counts[n] for n in leading), leading)
+    matched = await rank(query_words, lead, limit)
+    if not matched and len(leading) < len(own_terms):  # the rare words are only in other scopes
+        leading = list(range(len(own_terms)))
+        matched = await rank(query_words, _Lead(_any(own_terms), sum(counts), leading), limit)
+    if len(matched) < limit and by_facts:
+        _add(matched, await rank(query_words, _Lead(fallbacks[0], by_facts, leading), limit))
+    if len(matched) < limit and by_parts:
+        parts = _PostgresWords.parts(part_terms)
+        _add(matched, await rank(parts, _Lead(fallbacks[1], by_parts, ()), limit + len(matched)))
+    return matched[:limit]
 
 
 def _any(expressions: Iterable[str]) -> str:

@@ -446,10 +446,13 @@ class PostgresStore:
         when = due + await self._ahead()
         await self._write(key.tenant, lambda tx: pending.mark(tx, key, when, postpone=postpone))
 
-    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+    async def due(
+        self, now: datetime, limit: int = 100, tenants: Collection[str] | None = None
+    ) -> list[Key]:
         """See `Store.due`."""
         shared = now + await self._ahead()
-        return await self._read(tenant, lambda tx: pending.due(tx, shared, limit, tenant))
+        one = next(iter(tenants)) if tenants and len(tenants) == 1 else ALL_TENANTS
+        return await self._read(one, lambda tx: pending.due(tx, shared, limit, tenants))
 
     async def _ahead(self) -> timedelta:
         """The offset to add to this machine's times: due times use the database's clock."""

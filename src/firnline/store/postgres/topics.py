@@ -65,35 +65,35 @@ async def save_topics(
 
     Returns the conversation's id and the new revision.
     """
-    found, (progress, seals) = await log.find_with(
+    head, (progress, seals) = await log.find_with(
         transaction, key, (_PROGRESS, log.here(key)), seals_query(key, ASSIGNED), lock=log.CHANGE
     )
-    if found is None:
+    if head is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
     next_seq, revision = _checked_progress(key, progress, seals)
     reach = next_seq if expected[1] is None else expected[1]
     check_assignment(
-        key, topics, members, revision=(expected[0], revision), next_seq=(reach, found.next_seq)
+        key, topics, members, revision=(expected[0], revision), next_seq=(reach, head.next_seq)
     )
-    own = key.tenant, found.id
-    _put_topics(transaction, found, topics)
+    conversation = key.tenant, head.id
+    _put_topics(transaction, head, topics)
     transaction.later(
         "DELETE FROM member WHERE tenant = %s AND conversation = %s AND seq = ANY(%s::bigint[])",
-        (*own, list(members)),
+        (*conversation, list(members)),
     )
-    kept = {seq: topic for seq, topic in members.items() if topic is not None}
+    placed = {seq: topic for seq, topic in members.items() if topic is not None}
     transaction.later(
         "INSERT INTO member (tenant, conversation, seq, topic) SELECT %s, %s, new.*"
         " FROM unnest(%s::bigint[], %s::bigint[]) AS new",
-        (*own, list(kept), list(kept.values())),
+        (*conversation, list(placed), list(placed.values())),
     )
     transaction.later(
         "INSERT INTO assigned (tenant, conversation, next_seq, revision) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (tenant, conversation) DO UPDATE SET next_seq = excluded.next_seq,"
         " revision = excluded.revision",
-        (*own, max(next_seq, reach), revision + 1),
+        (*conversation, max(next_seq, reach), revision + 1),
     )
-    return found.id, revision + 1
+    return head.id, revision + 1
 
 
 def _put_topics(transaction: Transaction, found: ConversationRow, topics: Sequence[Topic]) -> None:

@@ -20,15 +20,14 @@ from typing import Any, Final
 import apsw
 from apsw import sqlite_extra
 
+from firnline.store.limits import PAGES_NAMED_MAX, TORN_PAGE_SECONDS, TORN_PAGE_TRIES
+
 CHECKSUM_VFS: Final = "cksmvfs"
 RESERVED_BYTES: Final = 8
 
 _EXTENSION: Final = "cksumvfs"
 HEADER_BYTES: Final = 100
 _RESERVED_AT: Final = 20  # the position in the file's header of the number of reserved bytes
-_TORN_SECONDS: Final = 0.01
-_TORN_TRIES: Final = 5  # a page that is just being written is read again
-_NAMED_MAX: Final = 10
 _SHORTEST_PAGE: Final = 512
 
 _loading: Final = threading.Lock()
@@ -136,10 +135,10 @@ class _Pages:
 
     def is_intact(self, number: int, *, changing: bool) -> bool:
         """Whether the page has its checksum; one that is being written gets time to be complete."""
-        for _ in range(_TORN_TRIES if changing else 1):
+        for _ in range(TORN_PAGE_TRIES if changing else 1):
             if self.fits(self.page(number)):
                 return True
-            time.sleep(_TORN_SECONDS if changing else 0)
+            time.sleep(TORN_PAGE_SECONDS if changing else 0)
         return False
 
     def page(self, number: int) -> bytes:
@@ -195,6 +194,6 @@ def name_pages(connection: apsw.Connection, numbers: Sequence[int]) -> str:
     owners: dict[int, str] = {}
     with suppress(apsw.Error):  # the damage can be what leads to the others
         owners.update(iter(connection.execute("SELECT pageno, name FROM dbstat")))
-    wanted = [f"page {n} ({owners.get(n, 'unknown')})" for n in numbers[:_NAMED_MAX]]
-    more = len(numbers) - _NAMED_MAX
+    wanted = [f"page {n} ({owners.get(n, 'unknown')})" for n in numbers[:PAGES_NAMED_MAX]]
+    more = len(numbers) - PAGES_NAMED_MAX
     return ", ".join(wanted) + (f" and {more:,} more" if more > 0 else "")

@@ -9,13 +9,13 @@ import apsw
 
 from firnline.log.text import plural
 from firnline.protocols import Finding
+from firnline.store.limits import LOG_BYTES_HEALTHY
 from firnline.store.seals import seals_finding
 from firnline.store.sqlite import cards, checksums, erase, migrate, seals
 from firnline.store.sqlite.commit_record import has_log, missing_commits, read_record
 from firnline.store.sqlite.connection import PRAGMAS, DatabaseFile, fetch_one
 
 _ROOM_MIN = 64 * 1024 * 1024
-_LOG_MAX = 256 * 1024 * 1024
 _CONTENT = {
     "conversation": "conversations",
     "entry": "live messages",
@@ -149,5 +149,5 @@ def _write_ahead_log(path: Path) -> Finding:
     # By name, never by open(): closing one of the database's files drops SQLite's locks.
     log = path.with_name(path.name + "-wal")
     size = log.stat().st_size if log.exists() else 0
-    state = "ok" if size <= _LOG_MAX else "warning"
+    state = "ok" if size <= LOG_BYTES_HEALTHY else "warning"
     return Finding("write-ahead log", state, f"{size / 1e6:,.1f} MB")  # type: ignore[arg-type]

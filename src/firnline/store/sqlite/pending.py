@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 import apsw
@@ -27,17 +28,21 @@ def mark(connection: apsw.Connection, key: Key, due: datetime, *, postpone: bool
     )
 
 
-def due(connection: apsw.Connection, now: datetime, limit: int, tenant: str | None) -> list[Key]:
+def due(
+    connection: apsw.Connection, now: datetime, limit: int, tenants: Collection[str] | None
+) -> list[Key]:
     """The conversations that are due, longest due first; last, those marked with a wrong clock."""
     # Unverified: a damaged row must not block the others; reading its conversation raises.
     sql = (
         "SELECT tenant, name FROM conversation INDEXED BY conversation_owed"
-        " WHERE owed_at {} ?1 AND (?3 IS NULL OR tenant = ?3) ORDER BY owed_at, id LIMIT ?2"
+        " WHERE owed_at {} ?1 AND (?3 IS NULL OR tenant IN (SELECT value FROM json_each(?3)))"
+        " ORDER BY owed_at, id LIMIT ?2"
     )
+    names = None if tenants is None else json.dumps(sorted(tenants))
     found: list[Key] = []
     for sign, bound in ("<=", microseconds(now)), (">", microseconds(now) + POSTPONE_MAX):
         left = max(limit - len(found), 0)
-        found += [Key(*row) for row in connection.execute(sql.format(sign), (bound, left, tenant))]
+        found += [Key(*row) for row in connection.execute(sql.format(sign), (bound, left, names))]
     return found
 
 

@@ -128,19 +128,19 @@ def matches(
         return []
     counts = [_entries_with(connection, tenant, word) for word in wanted]
     (total,) = fetch_one(connection, _ENTRIES, (tenant,))
-    asked = _Asked(wanted, word_scores.weights(counts, total), within, limit)
-    led = word_scores.leading(counts, short=within.short)
-    found = _ranked(connection, asked, _any_own(wanted, led), led)
-    if not found and len(led) < len(wanted):  # the rare words occur only outside the scope
-        led = list(range(len(wanted)))
-        found = _ranked(connection, asked, _any_own(wanted, led), led)
-    if len(found) < limit:
+    question = _Asked(wanted, word_scores.weights(counts, total), within, limit)
+    leading = word_scores.leading(counts, short=within.short)
+    ranked = _ranked(connection, question, _any_own(wanted, leading), leading)
+    if not ranked and len(leading) < len(wanted):  # the rare words occur only outside the scope
+        leading = list(range(len(wanted)))
+        ranked = _ranked(connection, question, _any_own(wanted, leading), leading)
+    if len(ranked) < limit:
         # A speaker's terms are in half of all entries; ranking all of them is slow.
-        about = _any(term for word in wanted for term in word.facts)
-        found |= _ranked(connection, asked, about, led, found)
-    if len(found) < limit and (longer := _longer(wanted)):
-        found |= _in_longer_words(connection, asked, longer, found)
-    return _to_matches(connection, tenant, dict(islice(found.items(), limit)))
+        fact_terms = _any(term for word in wanted for term in word.facts)
+        ranked |= _ranked(connection, question, fact_terms, leading, ranked)
+    if len(ranked) < limit and (longer := _longer(wanted)):
+        ranked |= _in_longer_words(connection, question, longer, ranked)
+    return _to_matches(connection, tenant, dict(islice(ranked.items(), limit)))
 
 
 class _Within(NamedTuple):

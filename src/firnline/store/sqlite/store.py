@@ -548,9 +548,11 @@ class SqliteStore:
         """See `Store.mark_pending`."""
         await self._write(lambda con: pending.mark(con, key, due, postpone=postpone))
 
-    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+    async def due(
+        self, now: datetime, limit: int = 100, tenants: Collection[str] | None = None
+    ) -> list[Key]:
         """See `Store.due`."""
-        return await self._read(lambda con: pending.due(con, now, limit, tenant))
+        return await self._read(lambda con: pending.due(con, now, limit, tenants))
 
     async def pending(
         self, now: datetime, *, stuck_before: datetime, cards: str, tenant: str | None = None

@@ -41,10 +41,8 @@ def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
         return
     about = as_dict(first[1])
     meta = as_dict(about.get("payload")) if about.get("type") == "session_meta" else about
-    title = as_text(meta.get("cwd"))
-    yield LinearConversation(
-        as_text(meta.get("id")) or source.name, title, _messages(first, lines, notes)
-    )
+    name = as_text(meta.get("id")) or source.name
+    yield LinearConversation(name, "", _messages(first, lines, notes))
 
 
 def _messages(

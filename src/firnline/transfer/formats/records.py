@@ -241,21 +241,21 @@ def tree_paths(tree: ConversationTree, kept: Sequence[str] = ()) -> list[TreePat
         parent = node.parent if node.parent in tree.nodes else None
         children.setdefault(parent, []).append(name)
     main = _main(tree, kept)
-    found = [TreePath(None, None, tuple(main))]
-    taken, waiting = set(main), deque([None, *main])
+    paths = [TreePath(None, None, tuple(main))]
+    placed, waiting = set(main), deque([None, *main])
     while waiting:
         parent = waiting.popleft()
         for child in children.get(parent, ()):
-            if child in taken:
+            if child in placed:
                 continue
             path, at = [], child
-            while at not in taken:
-                taken.add(at)
+            while at not in placed:
+                placed.add(at)
                 path.append(at)
                 at = next(iter(children.get(at, ())), at)
-            found.append(TreePath(child, parent, tuple(path)))
+            paths.append(TreePath(child, parent, tuple(path)))
             waiting.extend(path)
-    return found
+    return paths
 
 
 def _main(tree: ConversationTree, kept: Sequence[str]) -> list[str]:

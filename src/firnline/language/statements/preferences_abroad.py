@@ -21,7 +21,7 @@ _STYLE_DE: Final = r"verwende|verwenden Sie|benutze|benutzen Sie|nutze|nutzen Si
 
 _PATTERNS: Final = (
     # German
-    rf"\b(?:ich|wir) (?P<how>bevorzugen?|mag|mögen|liebe|lieben|hasse|hassen|verabscheue|genieße)(?: (?:sehr|wirklich|besonders|auch|am liebsten))? {_THING}",
+    rf"\b(?:ich|wir) (?P<how>bevorzugen?|mag|mögen|liebe|lieben|hasse|hassen|verabscheue|genieße)(?: (?:sehr|wirklich|besonders|auch|am liebsten))? (?!(?:die|das|es|den|ihn|sie)[.,!]){_THING}",
     rf"(?<!\w )(?P<how>bevorzuge|mag|hasse) ich {_THING}",
     rf"\bund (?P<how>bevorzuge|mag|hasse|liebe) {_THING}",
     r"\bich (?P<how>möchte|will|hätte gerne?) (?P<thing>[^.,;!?\n]{0,60}?\b(?:nur|lieber|immer|nie|niemals|keinen?|keine|ohne|auf (?:Deutsch|Englisch))\b[^.,;!?\n]{1,60})",
@@ -29,6 +29,7 @@ _PATTERNS: Final = (
     rf"\bbitte (?P<how>{_STYLE_DE}) {_THING}",
     r"\bbitte (?P<thing>[^.,;!?\n]{3,40}?) (?P<how>nie|niemals|immer|nur|keinesfalls) (?P<more>[^.,;!?\n]{2,60})",
     rf"\bich (?P<how>esse|trinke|benutze|nutze|fliege) (?P<no>nie|niemals|immer|keine?n?) {_THING}",
+    r"\bbitte (?P<how>ohne) (?P<thing>[A-ZÄÖÜ][\wäöüß-]{2,25})(?=[.,;!]|\s*\Z)",
     rf"\bich (?:bin|reagiere) (?P<how>allergisch) (?:gegen|auf) {_THING}",
     rf"\bich habe eine? (?P<how>\w{{0,20}}[Aa]llergie) gegen {_THING}",
     r"\A\W*(?P<thing>[A-ZÄÖÜ]\w{2,30}) (?P<how>mag ich(?: gar| überhaupt)? nicht|mag ich|hasse ich|liebe ich)\b",

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from firnline.digest import speaker
-from firnline.digest.preferences_abroad import CUES, PATTERNS
 from firnline.language import prose
 from firnline.language.lexicon import BINDING_WORDS, NOT_A_THING, POINTING_AWAY, TIME_AND_DEGREE
+from firnline.language.statements import speaker
+from firnline.language.statements.preferences_abroad import CUES, PATTERNS
 from firnline.log.regex import regex
 from firnline.log.text import Json
 
@@ -67,6 +67,7 @@ _KEEPS: Final = any_of(
     r"|responses?|messages?|sentences) [^.,;!?\n]{3,40})",
     r"\b(?P<how2>write|answer|reply|respond) (?P<thing2>(?:in (?:the |an? )?(?=[^.,;!?\n]{0,20}(?:person|tone|style"
     r"|voice|tense|case|words|bullets|points|sentences))|(?:brief|short|inform|form|conci|casual)\w*)[^.,;!?\n]{0,40})",
+    r"\bplease (?P<how4>(?:always )?(?:give|send|show) me) (?P<thing4>(?:(?:all|the|your) )?[a-z]+s (?:including|excluding|in|with|without) [^.,;!?\n]{2,30})",
     r"\b(?P<how3>don['’]t (?:use|write|call(?! me (?-i:[A-Z]))|send|add|include|contact|quote|cite|mention|email|text)) "
     rf"(?P<thing3>(?!(?:it|this|that|them|anything|yet)\b){_DONE})",
 )
@@ -150,7 +151,7 @@ _OTHERWISE: Final = any_of(
     r"anything|none|then|vegan|vegetarian|pescatarian|lactose intolerant|asthmatic|diabetic)\b"
 )
 """Words that end a list."""
-_LANGUAGE: Final = regex(
+LANGUAGE: Final = regex(
     r"\b(?:[Aa]nswer|[Rr]eply|[Rr]espond|[Ww]rite|[Ss]peak)(?: to)?(?: me)? in"
     r" (?P<language>[A-Z][a-z]+(?: [A-Z][a-z]+)?)\b"
 )
@@ -220,25 +221,25 @@ def preferences(sentence: str) -> Iterator[tuple[str, Json]]:
     named = speaker.stated_name(sentence)
     if named:
         yield "name", named
-    language = _LANGUAGE.search(sentence)
+    language = LANGUAGE.search(sentence)
     spoken = language and speaker.is_request_to_reader(sentence, language.start())
     if language and spoken:
         yield "language", language["language"]
     diet = _DIET.search(sentence)
     if diet and speaker.is_own_statement(sentence, diet.start()):
         yield "diet", diet["diet"]
-    yield from _ended_preferences(sentence)
+    yield from ended_preferences(sentence)
     yield from _allergies(sentence)
     yield from _likes(sentence, spoken=bool(spoken)).items()
 
 
 def _likes(sentence: str, *, spoken: bool) -> dict[str, Json]:
     """What the speaker prefers, likes and wishes, by its name; the plainest wording of each."""
-    found = {**dict(_favorites(sentence)), **dict(_preferred(sentence))}
-    for name, value in () if spoken else (*_attitudes(sentence), *_wishes(sentence)):
+    found = {**dict(_favorites(sentence)), **dict(preferred(sentence))}
+    for name, value in () if spoken else (*_attitudes(sentence), *wishes(sentence)):
         if not any(name in other or other in f"{value} {name}" for other in found):
             found[name] = value
-    for name, value in _abroad(sentence):
+    for name, value in abroad(sentence):
         found.setdefault(name, value)
     return found
 
@@ -250,8 +251,8 @@ def _favorites(sentence: str) -> Iterator[tuple[str, Json]]:
             yield group_text(match, "name"), value
 
 
-def _ended_preferences(sentence: str) -> Iterator[tuple[str, Json]]:
-    """What no longer holds."""
+def ended_preferences(sentence: str) -> Iterator[tuple[str, Json]]:
+    """The preferences that no longer hold."""
     for match in _STOPPED.finditer(sentence):
         if not speaker.is_own_statement(sentence, match.start()):
             continue
@@ -279,7 +280,8 @@ def _allergies(sentence: str) -> Iterator[tuple[str, Json]]:
                 yield _phrase(name), "allergic"
 
 
-def _preferred(sentence: str) -> Iterator[tuple[str, Json]]:
+def preferred(sentence: str) -> Iterator[tuple[str, Json]]:
+    """What the speaker prefers, and how they say it."""
     doing = _PREFERS_DOING.search(sentence)
     if doing:
         thing = _clean_thing(doing["doing"])
@@ -319,7 +321,7 @@ def _attitudes(sentence: str) -> Iterator[tuple[str, Json]]:
                 yield _phrase(thing), match["how"]
 
 
-def _wishes(sentence: str) -> Iterator[tuple[str, Json]]:
+def wishes(sentence: str) -> Iterator[tuple[str, Json]]:
     """What must always or never be done, or what the speaker always or never does.
 
     "I never received it" is neither: it is an event.
@@ -338,7 +340,7 @@ def _wishes(sentence: str) -> Iterator[tuple[str, Json]]:
         yield _phrase(habit["thing"]), habit["how"]
 
 
-def _abroad(sentence: str) -> Iterator[tuple[str, Json]]:
+def abroad(sentence: str) -> Iterator[tuple[str, Json]]:
     """The same in other languages."""
     if sentence.isascii() and CUES.isdisjoint(_WORDS.findall(sentence.casefold())):
         return

@@ -22,7 +22,7 @@ from firnline.log.regex import regex
 _SAYS: Final = (
     r"say|says|said|saying|tell|tells|told|telling|ask|asks|asked|claim|claims|claimed|think|thinks"
     r"|believe|believes|writes|wrote|reads|hears|heard|insists|insisted|joked|jokes"
-    r"|shouts|shouted|calls|called|translate|rewrite|proofread|repeat|sagt|sagte|meint|meinte"
+    r"|shouts|shouted|called(?= (?:me|him|her|us|them|it))|translate|rewrite|proofread|repeat|sagt|sagte|meint|meinte"
     r"|behauptet|behauptete|dice|dijo|dit|disait|говорит|сказал|сказала|думает"
 )
 _REPORTED: Final = regex(
@@ -52,7 +52,7 @@ _CLAUSES: Final = regex(
 )
 _PAUSES: Final = regex(r"[,;:.!?()–—]|\s-\s|\bplease\b", re.IGNORECASE)
 _ASKS: Final = regex(
-    r"\W*(?:is|are|am|was|were|do|does|did|what|who|whose|why|how|which|whether|wie|warum|wer|cómo"
+    r"\W*(?:is|are|am(?= I\b)|was|were|do|does|did|what|who|whose|why|how|which|whether|wie|warum|wer|cómo"
     r"|comment|как)\b",
     re.IGNORECASE,
 )
@@ -298,15 +298,17 @@ SURNAMES: Final = (
     "沈姚卢姜崔钟谭陆汪范金石廖贾夏韦方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严武戴莫孔向汤安"
 )
 _CALLED: Final = regex(
-    rf"\bmy name(?:['’]s| is) (?P<name>{_NAME})"
+    rf"\b(?:my name(?:['’]s| is)|I['’]m called|I am called|I go by) (?P<name>{_NAME})"
     rf"|\b(?P<call>call me) (?P<name2>{_NAME})"
     r"|\b(?:ich heiße|mein Name ist|me llamo|mi nombre es|je m['’]appelle|mon nom est|меня зовут|моё имя)"
     rf" (?P<name3>{_NAME})"
     rf"|\b(?:I['’]m|I am|ich bin|yo soy|soy|je suis|я) (?P<name5>{_FULL_NAME})(?=[,.;!]|\s*\Z| (?:and|from|und|y|et|и)\b)"
+    rf"|\A\W*(?:(?:hi|hello|hey|good (?:morning|evening|afternoon)|hallo|hola|buenas(?: tardes| noches)?|buenos días|bonjour|salut|bonsoir|guten (?:tag|abend|morgen)|moin|servus)\b[^.!?\n]{{0,10}}[,.!]?\s)(?:I['’]m|I am|this is|ich bin|soy|je suis) (?P<name6>(?-i:[A-ZÀ-ÞА-Я])[\w'’-]{{1,20}}(?: (?-i:[A-ZÀ-ÞА-Я])[\w'’-]{{1,20}})?)(?=[,.;!]|\s*\Z| (?:and|from|und|aus|y|de|et|here)\b)"
+    rf"|\A\W*(?:(?:hi|hello|hey|quick intro|intro)\b[^.!?\n]{{0,12}}?[,.!:]?\s)?(?P<name7>(?-i:[A-ZÀ-Þ])[a-zà-þ]{{1,20}}) here(?=[,.;!]|\s*\Z| from\b)"
     rf"|我叫(?P<name4>[{SURNAMES}][{CJK}]{{1,2}}|[小阿][{CJK}]|[{CJK}]{{2,6}}·[{CJK}]{{2,8}})(?![\w·])",
     re.IGNORECASE,
 )
-_NAME_GROUPS: Final = ("name", "name2", "name3", "name4", "name5")
+_NAME_GROUPS: Final = ("name", "name2", "name3", "name4", "name5", "name6", "name7")
 _NO_NAMES_FAR: Final = regex(r"[了来去的过吗着]|(?:医生|老师|师傅|经理|先生|女士|外卖)$")
 _NO_NAME_BEFORE: Final = regex(
     r"\s+(?:is|was|in (?:the|this|that|my|a)|on)\b|[^.,;!?\n]*\b(?:willkommen|gut|nicht)\b",

@@ -31,6 +31,11 @@ _SETTLED: Final = (
     r"(?:我们决定|决定(?:了|使用|采用)|说好了?|商定|达成一致|选定)",
 )
 _OWN: Final = (
+    r"\blet(?:['’]s| us) not (?:use|go|do|add|make|call|put|include|change|buy|book|take|start|open|move|keep|write|send|deploy|ship|hire|invite)\b",
+    r"\A\W*(?:(?:ok|okay|fair|fine|right|alright|so|then|good|yes|no)\b\W*){0,2}(?:the|our) [^.,;!?\n]{2,40} (?:is|are) (?:out|off the table|in|off)[.!]?\Z",
+    r"\A\W*(?:(?:ok|okay|fair|fine|right|alright|so)\b\W*)?(?!(?:well|now|back|since|until|see|why|what|how|and|just|so|here|there|bye|thanks)\b)(?-i:[A-ZÀ-Þ])[\w'’-]{2,20}(?: [\w'’-]{2,20}){0,2} then[.!]?\Z",
+    r"\bwir lassen [^.,;!?\n]{2,40} (?:da|hier|stehen|zurück)\b|\b(?:wir|und ich) (?:fahren|reisen|fliegen) (?:mit|ohne)\b",
+    r"\b[а-яё]+ть(?:ся)? не будем\b",
     rf"\blet(?:['’]s| us) (?:just |then |also |rather |still )?(?:{_PLANNED}|call|name|leave|put|set|order|meet"
     r"|schedule|plan on|settle on|limit|cap|target|write|store|run|test|host|move(?! on\b)|begin|start(?!ed)|open|close|end|do (?:the|a|an|both|two|three)"
     r"|make it (?:an?|the|\d|on|at|[A-Z]))(?<!keep) (?!(?:something|anything|together|going|in mind|up)\b)(?:[^\s.!?]+ ?){1,}"
@@ -54,10 +59,11 @@ BARE: Final = regex(
 )
 """Says that something is decided, but not what."""
 HINTS: Final = (
+    " then", " is out", " is in", " is off", "are out", "are off", " are in", "lassen", "fahren", "не будем",
     "decid", "decis", "agreed", "settled", "chose", "opted", "concluded", "picked", "let's", "let’s", "let us", "'ll ", "’ll ",
     "will ", "going ", "won't", "won’t", " it is", "entschieden", "beschlossen", "geeinigt", "festgelegt", "wir ", "lass", "acord",
     "qued", "optamos", "vamos a", "voy a", "décid", "choisi", "conven", "allons", "on va", "je vais", "gard", "optons", "реш",
-    "выбра", "остановились", "договорились", "будем", "давай", "决定", "说好", "商定", "达成一致", "选定", "就用", "选择",
+    "выбра", "остановились", "договорились", "будем", "давай", "决定", "说好", "商定", "达成一致", "选定", "就用", "选择", "选了", "就选", "就给", "就买", "就订", "就这么", "descart", "apostamos", "nehmen", "nehme", "bleiben", "elegi", "eleg", "garde", "part sur", "берём", "берем",
 )  # fmt: skip
 """Of these, every decision has one, ignoring case."""
 SETTLED: Final = regex("|".join(f"(?:{pattern})" for pattern in _SETTLED), re.IGNORECASE)
