@@ -24,11 +24,19 @@ def place(request, tmp_path):
     """A store's URL, and a function that damages its rows."""
     if request.param == "sqlite":
         path = tmp_path / "store.db"
-        return f"sqlite:///{path}", lambda what: damage_rows(path, DAMAGES[what][0])
+        return f"sqlite:///{path}", lambda what: damage_rows(path, _damage(what)[0])
     database = request.getfixturevalue(request.param)
     if request.param == "mongo":
-        return database.url, lambda what: damage_documents(database.look, *DAMAGES[what][1])
-    return database.url, lambda what: damage_postgres_rows(database, DAMAGES[what][0])
+        return database.url, lambda what: damage_documents(database.look, *_damage(what)[1])
+    return database.url, lambda what: damage_postgres_rows(database, _damage(what)[0])
+
+
+def _damage(what):
+    """SQL, and a change of a document: of a known kind, or of one card."""
+    if what in DAMAGES:
+        return DAMAGES[what]
+    sql = f"UPDATE card SET updated_at = 5 WHERE name = '{what}'"
+    return sql, ("cards", {"name": what}, {"$set": {"updated_at": 5}})
 
 
 async def _fill(memory):
@@ -150,6 +158,53 @@ async def test_without_a_journal_damage_stays_damage(place, damage):
         assert await memory.store.damage(key) == before != []
         with pytest.raises(StoreCorrupt):
             await _state(memory)
+
+
+@pytest.mark.promise("tamper-evident")
+@pytest.mark.parametrize("key", [KEY, PROJECTS])
+@pytest.mark.parametrize("oldest", [True, False])
+async def test_a_damaged_journal_is_made_again_from_what_is_stored(place, key, oldest):
+    """Otherwise nothing could be pinned, described or remembered any more."""
+    url, harm = place
+    async with Memory.open(url) as memory:
+        await _fill(memory)
+        before = await _state(memory)
+        own = [
+            card.name
+            for card in await memory.store.cards(journal.KIND, tenant=KEY.tenant)
+            if (card.conversation or "") == key.conversation
+        ]
+    harm(own[-1 if oldest else 0])
+    async with Memory.open(url) as memory:
+        with pytest.raises(StoreCorrupt):
+            await journal.read(memory.store, key)
+        assert "its journal is damaged: made again" in str(await memory.repair())
+        assert await _state(memory) == before
+        await _change_all(memory)
+        assert await memory.verify("c")
+        assert await memory.repair() == []
+
+
+async def _change_all(memory):
+    await memory.pin("c", 2)
+    await memory.describe("c", metadata={"mood": "calm"})
+    await memory.set_strategy("c", "layered")
+    await memory.remember("c", DATA)
+    await memory.save_project(Project("alps", task="Climb the Ogre."))
+
+
+@pytest.mark.promise("tamper-evident")
+async def test_digests_are_repaired_without_a_sound_journal(tmp_path):
+    path = tmp_path / "store.db"
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        await _fill(memory)
+    damage_rows(path, DAMAGES["digest"][0])
+    damage_rows(path, "UPDATE card SET updated_at = 5 WHERE kind = 'journal'")
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        assert "its journal is damaged: made again" in str(await memory.repair())
+        await _change_all(memory)
+        assert await memory.verify("c")
+        assert await memory.repair() == []
 
 
 @pytest.mark.requirement("A8")

@@ -49,26 +49,46 @@ class Repairer:
         A description or pins without a journal are left as they are, and stay damaged.
         """
         damaged = await self._store.damage(key)
-        if not damaged:
-            return []
-        stated = await journal.read(self._store, key)
+        stated, is_sound = await self._stated(key)
+        done = await self._mend(key, damaged, stated) if damaged else []
+        return done if is_sound else [*done, await self._begin_journal(key)]
+
+    async def _stated(self, key: Key) -> tuple[Stated | None, bool]:
+        """What the journal says, and whether it is undamaged; a damaged one says nothing."""
+        try:
+            return await journal.read(self._store, key), True
+        except StoreCorrupt:
+            return None, False
+
+    async def _mend(self, key: Key, damaged: list[Damage], stated: Stated | None) -> list[str]:
         parts = {one.part for one in damaged}
         if stated is None:
             parts -= {*_NEEDS_JOURNAL}
         await self._store.mend(key, parts, await self._known(key, parts, stated or Stated()))
         if "digests" in parts:
             await self._digester.set_damaged_aside(key)
-            await self.restore_data(key)
+            await self._state_again(key, stated)
         if "topics" in parts:
             await self._restore_topics(key, stated or Stated())
         left = {one.part for one in await self._store.damage(key)}
         return [f"{one}: {_outcome(one, left)}" for one in damaged]
 
+    async def _begin_journal(self, key: Key) -> str:
+        """Replace a damaged journal by the present state, unless that is damaged, too."""
+        name = key.conversation or key.tenant
+        if await self._store.damage(key):
+            return f"{name}: its journal is damaged: not restored, as what it is made of is damaged"
+        await journal.restart(self._store, key)
+        return f"{name}: its journal is damaged: made again from what is stored"
+
     async def repair_all(self, tenant: str) -> list[str]:
         """Repair the tenant's projects and all of its conversations."""
         done = await self.repair(Key(tenant, ""))
         for name in await self._store.names(tenant):
-            done += await self.repair(Key(tenant, name))
+            try:
+                done += await self.repair(Key(tenant, name))
+            except StoreCorrupt as error:  # the other conversations are repaired
+                done.append(f"{name}: not restored: {error}")
         return done
 
     async def restore_data(self, key: Key) -> int:
@@ -76,7 +96,9 @@ class Repairer:
 
         From the first statement that is lost, because later ones built on it; returns how many.
         """
-        stated = await journal.read(self._store, key)
+        return await self._state_again(key, await journal.read(self._store, key))
+
+    async def _state_again(self, key: Key, stated: Stated | None) -> int:
         lost = _lost(stated.data, await self._items(key)) if stated else ()
         for one in lost:
             await self._digester.amend(key, partial(_stated, one=one), one.get("summary"))

@@ -24,6 +24,7 @@ from firnline.log.message import encode_json
 from firnline.log.text import Json
 from firnline.protocols import Store
 from firnline.store.limits import JOURNAL_PAGE, JOURNAL_TRIES
+from firnline.store.seals import ADVICE
 
 KIND: Final = "journal"
 _STATE: Final = "state"
@@ -79,6 +80,12 @@ async def adopt(store: Store, key: Key) -> None:
     await _write_state(store, key, number, card)
 
 
+async def restart(store: Store, key: Key) -> None:
+    """Replace a damaged journal by the present state."""
+    await store.drop_cards(KIND, key.tenant, prefix=_prefix(key))
+    await adopt(store, key)
+
+
 async def adopt_new(store: Store, *keys: Key) -> None:
     """Record the present state of those that have no journal yet."""
     for key in keys:
@@ -111,7 +118,7 @@ async def read(store: Store, key: Key) -> Stated | None:
         if found == cards:
             break
         cards = found
-    raise StoreCorrupt(f"{key.conversation or key.tenant}: its journal is damaged")
+    raise StoreCorrupt(f"{key.conversation or key.tenant}: its journal is damaged; {ADVICE}")
 
 
 def _chain(cards: list[Card]) -> list[dict[str, Any]] | None:
