@@ -35,8 +35,9 @@ def _damage(what):
     """SQL, and a change of a document: of a known kind, or of one card."""
     if what in DAMAGES:
         return DAMAGES[what]
-    sql = f"UPDATE card SET updated_at = 5 WHERE name = '{what}'"
-    return sql, ("cards", {"name": what}, {"$set": {"updated_at": 5}})
+    kind, name = what
+    sql = f"UPDATE card SET updated_at = 5 WHERE kind = '{kind}' AND name = '{name}'"
+    return sql, ("cards", {"kind": kind, "name": name}, {"$set": {"updated_at": 5}})
 
 
 async def _fill(memory):
@@ -174,7 +175,7 @@ async def test_a_damaged_journal_is_made_again_from_what_is_stored(place, key, o
             for card in await memory.store.cards(journal.KIND, tenant=KEY.tenant)
             if (card.conversation or "") == key.conversation
         ]
-    harm(own[-1 if oldest else 0])
+    harm((journal.KIND, own[-1 if oldest else 0]))
     async with Memory.open(url) as memory:
         with pytest.raises(StoreCorrupt):
             await journal.read(memory.store, key)
@@ -191,6 +192,60 @@ async def _change_all(memory):
     await memory.set_strategy("c", "layered")
     await memory.remember("c", DATA)
     await memory.save_project(Project("alps", task="Climb the Ogre."))
+
+
+STATED = ["I live in Berlin. I have a dog named Rex.", "I work as a nurse.", "I like tea."]
+
+
+async def _tell(memory):
+    """Facts of a person in two conversations, one of which is reverted."""
+    for number, text in enumerate(STATED):
+        await memory.append(f"p{number % 2}", [Message.user(text)], person="ana")
+    facts = await memory.facts(person="ana")
+    (dog,) = [fact for fact in facts if "Rex" in str(fact.value)]
+    await memory.revert_fact("ana", dog.id)
+    await memory.append("p9", [Message.user("I have a cat.")], person="ana")
+    await memory.erase("p9")
+    return await _facts(memory)
+
+
+async def _facts(memory):
+    found = await memory.facts(person="ana")
+    assert found
+    assert not any("Rex" in str(fact.value) for fact in found)
+    return [(fact.attribute, fact.value) for fact in found]
+
+
+async def _cards_of(memory, kind):
+    return [card.name for card in await memory.store.cards(kind, tenant=DEFAULT_TENANT)]
+
+
+@pytest.mark.promise("tamper-evident")
+@pytest.mark.parametrize(
+    ("kind", "at"),
+    [("fact", 0), ("fact", -1), ("fact-erasures", 0), ("fact-progress", 0), ("profile", 0)],
+)
+async def test_damaged_facts_of_a_person_are_made_again(place, kind, at):
+    url, harm = place
+    async with Memory.open(url) as memory:
+        before = await _tell(memory)
+        name = (await _cards_of(memory, kind))[at]
+    harm((kind, name))
+    async with Memory.open(url) as memory:
+        context = await memory.context("p0", budget=5_000, question="Where do I live?")
+        assert any(STATED[0] in message.text for message in context.messages)
+        is_derived = kind in ("fact-progress", "profile")
+        is_read = not is_derived and (kind, at) != ("fact", -1)  # of that, there is a profile
+        assert not is_read or "the facts of ana are damaged" in str(context.degraded)
+        await memory.append("p0", [Message.user("What was it?")])
+        hits = await memory.recall(None, "Berlin", person="ana")
+        assert not is_read or "the facts of ana are damaged" in str(hits.degraded)
+        lines = await memory.repair()
+        assert is_derived or "ana: the facts: made again" in str(lines)
+        assert await _facts(memory) == before
+        assert await memory.repair() == []
+        assert (await memory.context("p0", budget=5_000)).degraded == ()
+        assert await memory.verify("p0")
 
 
 @pytest.mark.promise("tamper-evident")

@@ -38,7 +38,8 @@ class Stated:
     """What the application stated of a conversation, or of a tenant's projects.
 
     `pinned` maps entries to whether they were pinned or unpinned; entries from `entries` on may be
-    pinned by their own messages, too. `data` and `topics` are statements in their order.
+    pinned by their own messages, too. `data` and `topics` are statements in their order;
+    `reverted` are facts of its person.
     """
 
     project: str | None = None
@@ -49,6 +50,7 @@ class Stated:
     pinned: dict[int, bool] = field(default_factory=dict)
     data: tuple[Mapping[str, Any], ...] = ()
     topics: tuple[Mapping[str, Any], ...] = ()
+    reverted: tuple[Mapping[str, Any], ...] = ()
     projects: dict[str, Project] = field(default_factory=dict)
 
 
@@ -158,12 +160,12 @@ def _apply(stated: Stated, verb: str, fields: Mapping[str, Any]) -> Stated:
         case "project":
             project = Project(**fields["project"])
             return replace(stated, projects={**stated.projects, project.name: project})
-        case "clear":
-            return replace(stated, data=())
-        case "undo":
-            return replace(stated, data=stated.data[:-1])
+        case "clear" | "undo":
+            return replace(stated, data=stated.data[:-1] if verb == "undo" else ())
         case "remember" | "revert":
             return replace(stated, data=(*stated.data, dict(fields)))
+        case "revert_fact":
+            return replace(stated, reverted=(*stated.reverted, dict(fields)))
         case _:
             return replace(stated, topics=(*stated.topics, dict(fields)))
 
@@ -214,6 +216,7 @@ async def _present(store: Store, key: Key, earlier: Stated) -> Stated | None:
         {entry.seq: True for entry in await store.pinned(key)},
         data,
         earlier.topics,
+        earlier.reverted,
     )
 
 
@@ -233,6 +236,7 @@ def _from_json(fields: Mapping[str, Any]) -> Stated:
         pinned={seq: pinned for seq, pinned in fields["pinned"]},  # noqa: C416 - checked as pairs
         data=tuple(fields["data"]),
         topics=tuple(fields["topics"]),
+        reverted=tuple(fields.get("reverted", ())),
         projects={one["name"]: Project(**one) for one in fields["projects"]},
     )
 
