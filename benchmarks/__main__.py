@@ -36,6 +36,7 @@ FIGURES: dict[str, Callable[[Bench], AsyncIterator[Row]]] = {
     "append-64": appends.many_callers,
     "append-million": million.append,
     "newest-million": million.newest,
+    "prove-million": million.prove,
     "recall": recall.search,
     "recall-million": recall.million,
     "vectors": recall.vectors,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import AsyncIterator
+from statistics import median
 
-from benchmarks.bench import LONG, SHORT, Bench, opened, url
-from benchmarks.measure import Side, in_turns, milliseconds, timed
+from benchmarks.bench import LONG, SHORT, SHORT_ENTRIES, Bench, opened, url
+from benchmarks.measure import Side, costs, in_turns, milliseconds, timed, timed_call
 from benchmarks.table import Row, at_most
 from firnline import Memory
+from firnline.engine.signer import Signer, new_key
+from firnline.log.proof_check import check_proof
 
 TOKENS = 2_500
 
@@ -45,6 +50,38 @@ async def newest(bench: Bench) -> AsyncIterator[Row]:
         pairs.cost,
         at_most(1.5),
     )
+
+
+async def prove(bench: Bench) -> AsyncIterator[Row]:
+    """A checkpoint, which reads the log; proofs of single messages; and how they are checked."""
+    key = new_key("example.com/bench")
+    public, entries = Signer.of(key).public, bench.size(1_000_000, 20_000) - SHORT_ENTRIES
+    proofs: list[str] = []
+    anywhere = random.Random(1)
+    async with opened(url(await bench.million()), signer=key) as memory:
+
+        async def proof() -> None:
+            proofs.append(await memory.prove(LONG, anywhere.randrange(entries)))
+
+        made = await costs(timed(lambda: memory.checkpoint(LONG)), bench.size(3, 1), "checkpoint")
+        proved = await costs(timed(proof), bench.size(100, 5), "prove-million")
+        checked = await costs(
+            timed_call(lambda: check_proof(proofs[-1], key=public)),
+            bench.size(100, 5),
+            "prove-million",
+        )
+    longest = max(map(_without_body, proofs))
+    name = f"prove-million: of {entries:,}"
+    yield Row(f"{name}, checkpoint", f"{median(made):,.1f} s")
+    yield Row(f"{name}, prove", milliseconds(proved))
+    yield Row(f"{name}, size", f"{longest:,} B", "", longest, at_most(2_048), " B")
+    slow = median(checked) * 1e3
+    yield Row(f"{name}, check", milliseconds(checked), "", slow, at_most(5), " ms")
+
+
+def _without_body(proof: str) -> int:
+    body = json.loads(proof)["entry"]["body"]
+    return len(proof.encode()) - len(json.dumps(body, ensure_ascii=False).encode())
 
 
 def _append(bench: Bench, memory: Memory, name: str) -> Side:

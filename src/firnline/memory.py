@@ -985,14 +985,17 @@ class Memory:
         """The log as it is now, as a short text. If you keep it, a rewritten log shows.
 
         A signed note (c2sp.org/tlog-checkpoint) with the root of a tree over all entries, signed
-        if the memory has a `signer`. `StoreCorrupt` if the log does not continue its last one.
+        if the memory has a `signer`. The whole log is read: `StoreCorrupt` if it is damaged or does
+        not continue its last checkpoint.
         """
         return (await self._engine.prover.checkpoint(self._key(conversation))).note
 
     async def prove(self, conversation: str, seq: int) -> str:
         """The proof that entry `seq` is in the log, as text; ``firnline check-proof`` checks it.
 
-        It grows with the logarithm of the log. An erased entry is proven without its text.
+        It grows with the logarithm of the log, and ends at the last checkpoint, if that has
+        the signature of `signer` or was made by this memory, else at a new one. An erased entry is
+        proven without its text.
         """
         return await self._engine.prover.prove(self._key(conversation), seq)
 

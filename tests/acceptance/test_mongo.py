@@ -574,7 +574,7 @@ async def test_words_of_an_older_store_are_indexed_again_in_the_background(mongo
     await store.search(KEY.tenant, "more")
     await store.close()
     mongo.look.words.update_many({}, {"$set": {"terms": [], "own": 0}})
-    mongo.look.schema.update_one({"_id": 1}, {"$set": {"version": schema._WORDS_SINCE - 1}})
+    mongo.look.schema.update_one({"_id": 1}, {"$set": {"version": schema.WORDS_SINCE - 1}})
     await store.open()
     async with asyncio.timeout(20):
         while mongo.look.schema.find_one({"owed": "words"}):

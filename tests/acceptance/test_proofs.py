@@ -1,12 +1,14 @@
 """Proofs for strangers: what was in a log cannot be denied or rewritten unnoticed."""
 
 import json
+from dataclasses import replace
+from unittest import mock
 
 import pytest
 
 from firnline import Memory, Message
 from firnline.cli import main
-from firnline.engine.prover import TREE
+from firnline.engine.log_tree import TREE, LogTree
 from firnline.engine.signer import Signer, new_key
 from firnline.errors import InputError, StoreCorrupt, UnknownConversation
 from firnline.log.entry import Card
@@ -141,11 +143,112 @@ async def test_verify_finds_what_the_checkpoint_does_not_match(signing):
 async def test_stored_nodes_are_only_a_view(signing):
     await _fill(signing, 700)
     proof = await signing.prove("c", 3)
-    assert [len(card.body) for card in await signing.cards.find(TREE)] == [64]
+    (card,) = await signing.cards.find(TREE)
+    assert len(card.body) == 64
+    for damaged in (bytes(64), card.body[:40], b""):
+        await signing.cards.put(replace(card, body=damaged, updated_at=None))
+        assert await signing.prove("c", 3) == proof
+        assert check_proof(await signing.prove("c", 600), key=PUBLIC).seq == 600
     await signing.cards.drop(TREE, prefix="")
     assert await signing.prove("c", 3) == proof
     await signing.erase("c")
     assert await signing.cards.find(TREE) == []
+
+
+async def test_a_message_is_proven_without_reading_the_log_again(signing):
+    """By the last signed checkpoint, or by a new one if the message came after it."""
+    await _fill(signing, 700)
+    noted = await signing.checkpoint("c")
+    await _fill(signing, 1, start=700)
+    with mock.patch.object(LogTree, "read", side_effect=AssertionError("it was read")):
+        for seq in (0, 300, 699):
+            checked = check_proof(await signing.prove("c", seq), key=PUBLIC)
+            assert (checked.seq, checked.checkpoint.note) == (seq, noted)
+    newer = check_proof(await signing.prove("c", 700), key=PUBLIC).checkpoint
+    assert newer.size == 701
+    assert check_proof(await signing.prove("c", 300), key=PUBLIC).checkpoint == newer
+
+
+async def test_an_unsigned_checkpoint_is_trusted_by_the_memory_that_made_it(memory):
+    await _fill(memory, 300)
+    noted = parse_note(await memory.checkpoint("c"))
+    await _fill(memory, 1, start=300)
+    with mock.patch.object(LogTree, "read", side_effect=AssertionError("it was read")):
+        assert check_proof(await memory.prove("c", 3), known=noted).seq == 3
+        with pytest.raises(AssertionError, match="it was read"):
+            await Memory(memory.store, embedder=None).prove("c", 3)
+    await memory.erase("c")
+    await _fill(memory, 310, start=1)
+    assert check_proof(await memory.prove("c", 3)).message["content"] == "message 4 ☃"
+
+
+async def test_two_checkpoints_at_the_same_time_leave_the_newer_one(signing):
+    await _fill(signing, 10)
+    put_cards, first = signing.store.put_cards, True
+
+    async def late(cards, **options):
+        nonlocal first
+        if first and [card.kind for card in cards] == ["checkpoint"]:
+            first = False
+            await _fill(signing, 1, start=10)
+            assert parse_note(await signing.checkpoint("c")).size == 11
+        return await put_cards(cards, **options)
+
+    with mock.patch.object(signing.store, "put_cards", late):
+        assert parse_note(await signing.checkpoint("c")).size == 10
+    kept = [parse_note(card.body.decode()) for card in await signing.cards.find("checkpoint")]
+    assert max(checkpoint.size for checkpoint in kept) == 11
+    await signing.checkpoint("c")
+    assert len(await signing.cards.find("checkpoint")) == 1
+
+
+async def test_a_checkpoint_that_came_while_the_log_is_verified_is_no_problem(signing):
+    await _fill(signing, 10)
+    await signing.checkpoint("c")
+    head, first = signing.store.head, True
+
+    async def late(key):
+        nonlocal first
+        found, was_first, first = await head(key), first, False
+        if was_first:
+            await _fill(signing, 1, start=10)
+            await signing.checkpoint("c")
+        return found
+
+    for verb in (signing.verify, signing.checkpoint, lambda name: signing.prove(name, 0)):
+        first = True
+        with mock.patch.object(signing.store, "head", late):
+            assert await verb("c")
+
+
+async def test_an_unsigned_checkpoint_does_not_replace_a_signed_one(signing, url):
+    await _fill(signing, 10)
+    noted = await signing.checkpoint("c")
+    unsigned = Memory(signing.store, embedder=None)
+    assert parse_note(await unsigned.checkpoint("c")).signatures == ()
+    assert [card.body.decode() for card in await signing.cards.find("checkpoint")] == [noted]
+
+
+async def test_what_is_no_older_checkpoint_is_an_error(signing):
+    await _fill(signing, 1)
+    for older in (None, 5, b"x", ["x"], "\ud800", ""):
+        with pytest.raises(InputError, match="older"):
+            await signing.prove_growth("c", older)
+
+
+async def test_logs_of_two_operators_have_different_names(signing):
+    await _fill(signing, 3)
+    named = Memory(signing.store, signer=KEY, log_origin="example.com/memory/", embedder=None)
+    noted = await named.checkpoint("c")
+    assert noted.startswith("example.com/memory/default/c\n3\n")
+    assert (await signing.checkpoint("c")).startswith("firnline/default/c\n3\n")
+    for memory in (named, signing):  # the last checkpoint has one name
+        assert check_proof(await memory.prove("c", 0), key=PUBLIC).seq == 0
+    with pytest.raises(InputError, match="not of firnline/default/c"):
+        await signing.prove_growth("c", noted)
+    for wrong in ("", "two words", "https://example.com", "a\nb", "a" * 201, None):
+        with pytest.raises(InputError, match="log_origin"):
+            Memory(signing.store, log_origin=wrong)
 
 
 async def test_an_unsigned_checkpoint_is_for_those_who_keep_it(memory):
@@ -180,6 +283,10 @@ def test_the_commands(tmp_path, capsys, monkeypatch):
     assert main(["check-proof", "proof", "--checkpoint", "note"]) == 0
     assert main(["check-proof", "note", "--key", public]) == 1
     assert main(["prove", "c", *sign]) == 2
+    capsys.readouterr()
+    assert main(["checkpoint", "c", "--origin", "example.com/x", *sign]) == 0
+    assert capsys.readouterr().out.startswith("example.com/x/default/c\n2\n")
+    assert main(["checkpoint", "c", "--origin", "two words", *sign]) == 2
     assert main(["checkpoint", "c", "--sign-with", "note", *store]) == 2
 
 

@@ -52,6 +52,7 @@ async def test_a_closed_store_is_read_on_a_read_only_medium(medium, tmp_path):
         assert (await memory.verify("a")).entries == 2
         assert [hit.seq for hit in await memory.recall(None, "two")] == [1]
         assert {finding.state for finding in await memory.check(thorough=True)} <= {"ok", "warning"}
+        await memory.prove_growth("a", await memory.checkpoint("a"))
         await memory.backup(tmp_path / "copy.db")
     async with memory_at(tmp_path / "copy.db") as memory:
         assert (await memory.verify("a")).entries == 2

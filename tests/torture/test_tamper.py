@@ -2,11 +2,13 @@
 
 import apsw
 import pytest
-from torture_kit import memory_at, said, soon
+from torture_kit import memory_at, said, soon, store_at
 
+from firnline.engine.signer import new_key
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Key, genesis, next_hash
-from firnline.memory import DEFAULT_TENANT
+from firnline.memory import DEFAULT_TENANT, Memory
+from firnline.store.sqlite.checksums import checksum_vfs
 
 SEQS = 8
 ARCHIVED = 3
@@ -28,13 +30,14 @@ async def tampered(database):
     return tamper
 
 
-def execute(path, statements):
+def execute(path, statements, vfs=None):
     """Run SQL, given as text or with its values behind it, on a closed store."""
-    connection = apsw.Connection(str(path))
-    for statement in statements:
-        sql, *values = statement if isinstance(statement, tuple) else (statement,)
-        connection.execute(sql, values)
-        assert connection.changes(), f"{sql} changed nothing"
+    connection = apsw.Connection(str(path), vfs=vfs)
+    with connection:
+        for statement in statements:
+            sql, *values = statement if isinstance(statement, tuple) else (statement,)
+            connection.execute(sql, values)
+            assert connection.changes(), f"{sql} changed nothing"
     connection.close()
 
 
@@ -192,3 +195,45 @@ async def test_an_anchor_detects_a_rewritten_log(tampered, database):
     async with memory_at(database) as memory:
         assert (await memory.verify("a")).ok, "without the anchor it is a perfect log"
         assert not (await memory.verify("a", anchor=anchor)).ok
+
+
+@pytest.mark.promise("proof-for-strangers")
+@pytest.mark.parametrize("size", [100, 512])
+@pytest.mark.parametrize("forgotten", [False, True])
+async def test_a_history_that_was_written_again_is_not_proven(database, size, forgotten):
+    """All hashes and the head are made again; the tree's stored nodes are those of the old log.
+
+    If the kept checkpoint is deleted too, only those who have one elsewhere find out.
+    """
+    key = new_key("example.com/log")
+    async with Memory(store_at(database), signer=key, embedder=None) as memory:
+        await memory.append("a", said(f"a{i}" for i in range(size)))
+        noted = await memory.checkpoint("a")
+        await memory.prove("a", 5)
+    statements = [*written_again(database), *([FORGET] if forgotten else [])]
+    execute(database, statements, vfs=checksum_vfs())
+    async with Memory(store_at(database), signer=key, embedder=None) as memory:
+        with pytest.raises(StoreCorrupt, match="rewritten"):
+            await memory.prove_growth("a", noted)
+        assert forgotten == (await memory.verify("a")).ok
+        if forgotten:
+            return
+        for verb in (memory.checkpoint, lambda name: memory.prove(name, 5)):
+            with pytest.raises(StoreCorrupt, match="rewritten"):
+                await verb("a")
+
+
+FORGET = "DELETE FROM card WHERE kind = 'checkpoint'"
+
+
+def written_again(path):
+    """The SQL that changes message 5 and makes every hash again."""
+    connection = apsw.Connection(str(path), vfs=checksum_vfs())
+    rows = list(connection.execute("SELECT id, tokens, tokenizer, body FROM entry ORDER BY id"))
+    connection.close()
+    previous = genesis(Key(DEFAULT_TENANT, "a"))
+    for at, (row, tokens, tokenizer, stored) in enumerate(rows):
+        body = stored.replace(b"a5", b"a!") if at == 5 else stored
+        previous = next_hash(previous, body, tokens, tokenizer)
+        yield "UPDATE entry SET body = ?, hash = ? WHERE id = ?", body, previous, row
+    yield "UPDATE conversation SET hash = ?", previous

@@ -2,9 +2,6 @@
 
 import base64
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -13,9 +10,11 @@ from hypothesis import strategies as st
 
 from firnline.engine.signer import Signer, new_key
 from firnline.errors import InputError
-from firnline.log import proof_check
+from firnline.log.entry import next_hash
 from firnline.log.merkle import (
     EMPTY,
+    TILE,
+    Blocks,
     Frontier,
     complete,
     folded,
@@ -25,9 +24,11 @@ from firnline.log.merkle import (
     paired,
 )
 from firnline.log.proof_check import (
+    INCLUSION,
     Checkpoint,
     ProofError,
     check_growth,
+    check_proof,
     check_signature,
     included_root,
     is_signed,
@@ -170,33 +171,55 @@ def test_what_is_no_key_is_an_error(wrong):
         new_key("two words")
 
 
-def _nested(depth):
-    return "[" * depth + "]" * depth
+MILLION = 1_000_000
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "",
-        "null",
-        "[]",
-        "{}",
-        _nested(100_000),
-        '{"proof": []}',
-        json.dumps({"proof": proof_check.INCLUSION}),
-        json.dumps({"proof": proof_check.INCLUSION, "checkpoint": 7, "entry": {}, "path": []}),
-        json.dumps({"proof": proof_check.CONSISTENCY, "checkpoint": "", "older": "", "path": 1}),
-    ],
-)
-def test_what_is_no_proof_is_an_error(wrong):
-    with pytest.raises(ProofError):
-        proof_check.check_proof(wrong)
+def _alike(leaf):
+    """The nodes of a tree whose leaves are all this one: a million of them take 20 hashes."""
+    levels = [leaf]
+    for _ in range(MILLION.bit_length()):
+        levels.append(node_hash(levels[-1], levels[-1]))
+    return lambda part: levels[part.level]
 
 
-def test_the_verifier_is_one_file_of_plain_python(tmp_path):
-    copied = tmp_path / "check.py"
-    copied.write_bytes(Path(proof_check.__file__).read_bytes())
-    (tmp_path / "proof.json").write_text("{}")
-    command = [sys.executable, "-I", "-S", str(copied), str(tmp_path / "proof.json")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "does not hold: not a proof of Firnline\n")
+@pytest.mark.parametrize("index", [0, 255, 256, 524_288, 700_000, MILLION - 1])
+def test_the_proof_of_one_message_of_a_million_is_short(index):
+    """At most 20 hashes: 2 KB with the checkpoint and its signature, besides the message."""
+    body = '{"content":"Order 1138 never arrived.","role":"user"}'
+    entry = {"seq": index, "previous": "sha256:" + "0" * 64, "tokens": 7, "tokenizer": "o200k_base"}
+    stored = next_hash(entry["previous"], body.encode(), 7, "o200k_base")
+    hash_of = _alike(leaf_hash(stored))
+    (root,) = hashes_of([complete(0, MILLION)], hash_of)
+    path = hashes_of(inclusion_path(index, MILLION), hash_of)
+    assert len(path) <= 20
+    signer = Signer.of(new_key("example.com/support"))
+    proof = {
+        "proof": INCLUSION,
+        "entry": {**entry, "hash": stored, "body": body},
+        "path": [base64.b64encode(node).decode() for node in path],
+        "checkpoint": signer.sign(Checkpoint("firnline/default/ticket-42", MILLION, root)).note,
+    }
+    text = json.dumps(proof, indent=1)
+    assert check_proof(text, key=signer.public).seq == index
+    assert len(text) - len(body) < 2_000
+
+
+@pytest.mark.parametrize("older", [1, 256, 524_288, 700_001, MILLION - 1])
+def test_the_proof_that_a_log_grew_to_a_million_is_short(older):
+    hash_of = _alike(leaf_hash("sha256:0"))
+    old, new = hashes_of([complete(0, older), complete(0, MILLION)], hash_of)
+    path = hashes_of(growth_path(older, MILLION), hash_of)
+    check_growth(Checkpoint("log", older, old), Checkpoint("log", MILLION, new), path)
+    assert len(path) <= 21
+
+
+@given(st.lists(st.integers(0, 700), max_size=4), st.lists(st.integers(0, 300), max_size=4))
+def test_blocks_have_the_roots_of_the_definition(sizes, steps):
+    leaves = _leaves(sum(steps))
+    tree, at = Blocks(sizes), 0
+    for step in steps:
+        tree.extend(leaves[at : at + step])
+        at += step
+    assert tree.roots == {n: _tree(leaves[:n]) for n in {0, *sizes} if n <= len(leaves)}
+    ends = range(TILE, len(leaves) + 1, TILE)
+    assert tree.nodes == [_tree(leaves[end - TILE : end]) for end in ends]

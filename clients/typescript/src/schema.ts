@@ -1726,9 +1726,10 @@ export interface components {
          * @description What holds of a person, or of another person or a thing they speak of.
          *
          *     `attribute` is the slot, as in ``home city`` or ``order 1138 · status``. The fact holds from
-         *     `valid_from` until `valid_until`, if it has ended. `ended_by` are the words that ended it, and
-         *     `superseded_by` is the fact that replaced it. It was recorded when its first evidence was said,
-         *     and withdrawn at `reverted_at`.
+         *     `valid_from` until `valid_until`, if an end is known: by the dates in the sentence, else since
+         *     it was said. `ended_by` are the words that ended it, and `superseded_by` is the fact that
+         *     replaced it. It was recorded when its first evidence was said, and withdrawn at `reverted_at`.
+         *     `source` is ``said``, or what else it came from: ``model``, ``application``.
          */
         Fact: {
             id: string;
@@ -1743,6 +1744,7 @@ export interface components {
             superseded_by: string | null;
             ended_by: components["schemas"]["Evidence"] | null;
             reverted_at: string | null;
+            source: string;
             kind: string;
             /** Format: date-time */
             recorded_at: string;

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, Unpack
 
 from firnline import memory as asynchronous
 from firnline.engine.options import MemoryOptions
+from firnline.engine.prover import ORIGIN
 from firnline.errors import FirnlineError, InputError, UnknownConversation
 from firnline.log.entry import Head
 from firnline.models import open_model
@@ -23,13 +24,22 @@ T = TypeVar("T")
 
 
 def open_memory(
-    options: argparse.Namespace, *, create: bool = False, signer: str | None = None
+    options: argparse.Namespace,
+    *,
+    create: bool = False,
+    signer: str | None = None,
+    log_origin: str = ORIGIN,
 ) -> Memory:
     """The memory at --store; a missing store is an error, unless `create` is set."""
     _check_store(options, create=create)
     # No worker: the command ends at once, so nothing would create digests in its background.
     return Memory.open(
-        options.store, tenant=_tenant(options), worker=False, background=False, signer=signer
+        options.store,
+        tenant=_tenant(options),
+        worker=False,
+        background=False,
+        signer=signer,
+        log_origin=log_origin,
     )
 
 

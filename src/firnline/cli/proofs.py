@@ -10,6 +10,7 @@ from typing import Final
 from firnline.cli.arguments import Command, count
 from firnline.cli.open import needs_extra, open_memory
 from firnline.cli.terminal import plain
+from firnline.engine.prover import ORIGIN
 from firnline.errors import InputError
 from firnline.log.proof_check import ProofError, check_proof, parse_note
 from firnline.store.files import source_path
@@ -67,15 +68,13 @@ def _signing_key(options: argparse.Namespace) -> None:
 
 def _signing_memory(options: argparse.Namespace) -> Memory:
     key = _text(options.sign_with) if options.sign_with else None
-    return open_memory(options, signer=key)
+    return open_memory(options, signer=key, log_origin=options.origin)
 
 
 def _text(name: str) -> str:
-    if name == "-":
-        return sys.stdin.read(_BYTES_MAX)
-    path = source_path(name)
+    path = "standard input" if name == "-" else source_path(name)
     try:
-        with path.open("rb") as file:
+        with sys.stdin.buffer if isinstance(path, str) else path.open("rb") as file:
             return file.read(_BYTES_MAX).decode()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
@@ -96,6 +95,11 @@ def add(command: Command) -> None:
     for added in (checkpoint, prove):
         added.add_argument("conversation")
         added.add_argument("--sign-with", metavar="FILE", help="a key of `firnline signing-key`")
+        added.add_argument(
+            "--origin",
+            default=ORIGIN,
+            help="how the names of logs begin: your URL without its scheme (default: firnline)",
+        )
     prove.add_argument("seq", nargs="?", type=count, help="the message to prove")
     prove.add_argument("--since", metavar="FILE", help="prove the growth since this checkpoint")
     check = command("check-proof", _check_proof, "Check a proof, without any store.", store=False)

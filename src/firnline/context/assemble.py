@@ -28,7 +28,7 @@ from firnline.context.context import (
     Section,
     ranges,
 )
-from firnline.context.layout import Layout, OpenLayouts, closed_layout
+from firnline.context.layout import FREE_SHARE, Layout, OpenLayouts, closed_layout
 from firnline.context.material import Material
 from firnline.context.plan import Plan, Unit, View, is_question, units
 from firnline.context.quote import Group, HitGroups
@@ -51,8 +51,6 @@ from firnline.log.tokens import REPLY_TOKENS
 _TASK_SHARE: Final = 4
 _LEAST_MEMORY: Final = 2  # times the digests: the room if one message is larger than a limit
 _PAST_SHARE: Final = 4  # of the room is left for the rest by a past question
-_FREE_SHARE: Final = 10
-"""If more than one in so many tokens is free, more is shown."""
 _SPARE_SHARE: Final = 32  # what is free after that, so that the prompt changes less
 _FILL_TOKENS: Final = 100  # fewer are not worth a message of quotes
 _APART_TOKENS: Final = 1_500
@@ -115,10 +113,7 @@ class _Assembly:
         important = self._taken(layout.important)
         digests = self._taken(self.summaries.section(layout.digests, self.units, layout.first))
         self.stated = "\n".join(m.text for m in (*important.messages, *digests.messages))
-        recent = self._recent(question, layout.first, self.room - layout.kept)
-        gaps = self._gaps(recent)
-        if self.asks or not any(gaps):
-            self.room, self.notes = self.room + self.notes, 0  # no note is needed
+        recent = self._newest(question, layout)
         recent, opened, recalled = self._quoted(layout, recent)
         digests, recent = self._with_notes(digests, recent, opened, recalled)
         sections = [
@@ -369,6 +364,18 @@ class _Assembly:
 
     # -- the newest entries -------------------------------------------------------------------
 
+    def _newest(self, question: tuple[Piece, ...], layout: Layout) -> Section:
+        """The newest messages; if they need no notes on gaps, the room for these is used."""
+        before = self.room, len(self.left_out), len(self.degraded)
+        recent = self._recent(question, layout.first, self.room + self.notes - layout.kept)
+        if any(self._gaps(recent)):
+            self.room = before[0]
+            del self.left_out[before[1] :], self.degraded[before[2] :]
+            recent = self._recent(question, layout.first, self.room - layout.kept)
+        if self.asks or not any(self._gaps(recent)):
+            self.room, self.notes = self.room + self.notes, 0
+        return recent
+
     def _recent(self, question: tuple[Piece, ...], start: int, room: int) -> Section:
         """The newest units from `start` on that fit, and always the question."""
         asked = self.material.question.seq if self.material.question else -1
@@ -477,7 +484,7 @@ class _Assembly:
         waiting: list[Group] = []
         seen = set(present)
         for group in groups:
-            if seen.isdisjoint(entry.seq for entry in group) and not self._is_stated(group):
+            if seen.isdisjoint(entry.seq for entry in group):
                 waiting.append(group)
                 seen.update(entry.seq for entry in group)
         entries = quote.fitting(waiting, room, self.sizes, self.hits.outdated)
@@ -490,10 +497,13 @@ class _Assembly:
 
     def _is_full(self, used: int = 0) -> bool:
         """Whether little is free, if so much more is used. Room for notes may not be needed."""
-        return (self.room + self.notes - used) * _FREE_SHARE <= self.limit
+        return (self.room + self.notes - used) * FREE_SHARE <= self.limit
+
+    def _not_stated(self, groups: Sequence[Group]) -> list[Group]:
+        """Those whose whole text digests and important data do not hold already."""
+        return [group for group in groups if not self._is_stated(group)]
 
     def _is_stated(self, group: Group) -> bool:
-        """Whether digests and important data hold the whole text already."""
         texts = [entry.message.text for entry in group]
         return len(texts[0]) >= STATED_CHARS_MIN and all(text in self.stated for text in texts)
 
@@ -513,7 +523,7 @@ class _Assembly:
                 groups.append(sized.unit.entries)
         asked = (p.entry.seq for p in recent.pieces if p.entry and is_question(p.message))
         before = next((seq for seq in asked if seq >= (layout.place or 0)), None)
-        return self._pieces(groups, room, present, before)
+        return self._pieces(self._not_stated(groups), room, present, before)
 
     def _late(
         self, likely: Sequence[Group], layout: Layout, present: set[int]
@@ -522,12 +532,12 @@ class _Assembly:
         likely = [group for group in likely if present.isdisjoint(e.seq for e in group)]
         used = quote.needed(likely, self.sizes, self.room)
         if self._is_full(used):
-            return self._pieces(likely, self.room, present)
+            return self._pieces(self._not_stated(likely), self.room, present)
         older = [sized.unit.entries for sized in reversed(self.units)]
         older = [g for g in older if g[0].seq < layout.first and quote.can_be_quoted(g)]
         rest = [*(group for _, group in self.hits.groups if self.material.asks), *older]
         room = max(self.room - self.limit // _SPARE_SHARE, used)
-        return self._pieces([*likely, *rest], room, present)
+        return self._pieces(self._not_stated([*likely, *rest]), room, present)
 
     def _with_excerpts(self, recent: Section, layout: Layout, present: set[int]) -> Section:
         """With excerpts of the newest messages that are not there, while much room is free."""

@@ -34,13 +34,12 @@ from firnline.context.verbatim import (
 _MEMORY_SHARE: Final = 2
 """Important data and digests may take one in so many tokens, however short the tail is: they are at
 the start of the prompt, so they may change only if a digest does."""
-_ASKED_SHARE: Final = 10
-_ASKED_FREE: Final = 1_000
-"""With a question they get one in so many tokens of what is more than that, because quotes of a
-small budget find more."""
+_ASKED_SHARE: Final = 5
+"""With a question they get one in so many tokens: quotes find more."""
 _CLOSED_SHARE: Final = 0.6  # the most of the room that is kept for quotes next to few messages
 _CLOSED_LATE: Final = 8
-_FREE_SHARE: Final = 10
+FREE_SHARE: Final = 10
+"""If more than one in so many tokens is free, more is shown."""
 _TRIES: Final = 4
 
 
@@ -137,7 +136,7 @@ class OpenLayouts:
     def share(self) -> int:
         """The room for important data and digests."""
         asks = bool(self.material.recall_tokens)
-        share = max(self.free - _ASKED_FREE, 0) // _ASKED_SHARE if asks else self.free // 2
+        share = self.free // (_ASKED_SHARE if asks else _MEMORY_SHARE)
         return max(min(share, self.free - self.asked), 0)
 
     @cached_property
@@ -228,7 +227,7 @@ class OpenLayouts:
         for sized in reversed(self.found):
             if sized.first_seq >= layout.first or sized.tokens > layout.fill:
                 continue
-            if found + self.budget.limit // _FREE_SHARE > layout.fill:
+            if found + self.budget.limit // FREE_SHARE > layout.fill:
                 return True
             if not quote.can_be_quoted(sized.unit.entries):
                 return False

@@ -32,7 +32,7 @@ from firnline.engine.pending import PendingDigests, StrategyRegistry
 from firnline.engine.people import People
 from firnline.engine.person import ErasedPerson
 from firnline.engine.project_contexts import ProjectContexts
-from firnline.engine.prover import Prover, Sign
+from firnline.engine.prover import ORIGIN, Prover
 from firnline.engine.question import QuestionRewriter
 from firnline.engine.recall import AUTO, Recaller, as_embedder
 from firnline.engine.repair import Repairer
@@ -88,7 +88,7 @@ class Engine:
             background=self._background,
             clock=clock,
         )
-        self.prover = Prover(store, _signer(options))
+        self.prover = _prover(store, options)
         self.repairer = Repairer(store, self.digester, self.topics)
         self.builder = ContextBuilder(
             store,
@@ -274,17 +274,18 @@ def _digester(
     )
 
 
-def _signer(options: MemoryOptions) -> Sign | None:
-    """What signs checkpoints, if there is a key."""
+def _prover(store: Store, options: MemoryOptions) -> Prover:
+    """The prover: it signs checkpoints if there is a key."""
+    origin = options.get("log_origin", ORIGIN)
     if (key := options.get("signer")) is None:
-        return None
+        return Prover(store, None, origin)
     try:
         from firnline.engine.signer import Signer  # noqa: PLC0415 - an optional extra
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("firnline"):
             raise
         raise FirnlineError('signing needs an extra: pip install "firnline[proof]"') from error
-    return Signer.of(key).sign
+    return Prover(store, Signer.of(key), origin)
 
 
 @lru_cache(maxsize=limits.UNKNOWN_MODELS_MAX)

@@ -7,7 +7,9 @@ from typing import Final
 ERASURE_TRIES: Final = 20
 """Attempts to erase while digests or topics change."""
 SIGNER_NAME_CHARS_MAX: Final = 200
-"""Characters of a signer's name."""
+"""Characters of a signer's name, or of the origin of logs."""
+CHECKPOINTS_REMEMBERED_MAX: Final = 1_000
+"""Unsigned checkpoints that a process remembers to have made."""
 EMBED_FAILURES_MAX: Final = 3
 """Conversations that fail before the embedder is taken for the cause."""
 EMBED_REPORTED_MAX: Final = 1_000

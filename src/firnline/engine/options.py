@@ -54,6 +54,9 @@ class MemoryOptions(TypedDict, total=False):
     """When messages join a topic, and how topics fade."""
     signer: str | None
     """The key that signs checkpoints, as ``firnline signing-key`` wrote it; extra ``proof``."""
+    log_origin: str
+    """How the names of logs begin in checkpoints, ``firnline`` by default: a URL of yours without
+    its scheme, such as ``example.com/memory``. Checkpoints of two names are of two logs."""
     observer: Observer
     """Receives events as they happen, for metrics."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from firnline.engine.prover import last_checkpoint
+from firnline.engine.log_tree import newest_state
 from firnline.errors import InputError, StoreCorrupt, UnknownConversation
 from firnline.log import limits
 from firnline.log.chain import Audit, LogProblem, Verification
@@ -33,7 +33,7 @@ async def verify_conversation(
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
     audit = Audit(key, anchor)
     try:
-        audit.checkpoint = await last_checkpoint(store, key, head)
+        head, audit.checkpoint = await newest_state(store, key, head)
     except StoreCorrupt as error:
         audit.problems.append(LogProblem(str(error)))
     try:

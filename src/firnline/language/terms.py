@@ -33,7 +33,7 @@ _RUN: Final = (
 _TERM: Final = regex(f"[{_RUN}]+|(?:(?![{_RUN}])\\w)+")
 _WORD: Final = regex(r"\w+")
 _RUN_START: Final = regex(f"[{_RUN}]")
-_HUMP: Final = regex(r"[a-z](?=[A-Z])|[^\W\d_](?=\d)|\d(?=[^\W\d_])")
+_HUMP: Final = regex(r"[a-z](?=[A-Z])|[A-Z](?=[A-Z][a-z])|[^\W\d_](?=\d)|\d(?=[^\W\d_])")
 _PIECE: Final = regex(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _CODE_CHARS: Final = 5
 """Shorter words with digits, such as 10am, are no codes."""
@@ -102,7 +102,7 @@ def identifier_parts(text: str) -> list[str]:
     found: dict[str, None] = {}
     with_humps = filter(_HUMP.search, slices(text))
     for word in chain.from_iterable(map(_WORD.findall, with_humps)):
-        if word.isalpha() and word[1:].islower():
+        if not _HUMP.search(word):
             continue
         pieces = _PIECE.findall(word)
         code = not word.isdigit() and any(map(str.isdigit, word))

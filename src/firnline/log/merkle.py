@@ -111,16 +111,39 @@ class Frontier:
 
     def __init__(self) -> None:
         self.size = 0
-        self._nodes: list[bytes] = []  # of the complete subtrees, from left to right
+        self.nodes: list[bytes] = []
+        """Of the complete subtrees, from left to right."""
 
     def add(self, leaf: bytes) -> None:
         """Add the next leaf."""
         size = self.size
         while size & 1:
-            leaf, size = node_hash(self._nodes.pop(), leaf), size >> 1
-        self._nodes.append(leaf)
+            leaf, size = node_hash(self.nodes.pop(), leaf), size >> 1
+        self.nodes.append(leaf)
         self.size += 1
 
     def root(self) -> bytes:
         """The root of the leaves so far."""
-        return folded(self._nodes)
+        return folded(self.nodes)
+
+
+class Blocks:
+    """A tree that grows leaf by leaf: its nodes over 256 leaves each, and its roots at `sizes`."""
+
+    def __init__(self, sizes: Iterable[int]) -> None:
+        self.nodes: list[bytes] = []
+        self.roots = {0: EMPTY}
+        self._size, self._sizes = 0, frozenset(sizes)
+        self._complete, self._newest = Frontier(), Frontier()
+
+    def extend(self, leaves: Iterable[bytes]) -> None:
+        """Add the next leaves."""
+        for leaf in leaves:
+            self._newest.add(leaf)
+            self._size += 1
+            if self._size in self._sizes:
+                self.roots[self._size] = folded([*self._complete.nodes, *self._newest.nodes])
+            if self._newest.size == TILE:
+                self.nodes += self._newest.nodes
+                self._complete.add(self._newest.root())
+                self._newest = Frontier()

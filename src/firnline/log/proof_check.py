@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import binascii
 import hashlib
 import json
 import sys
@@ -26,6 +25,7 @@ _ED25519 = b"\x01"
 _SIGNED = "\u2014 "
 _SIZE_MAX = 1 << 62
 _PATH_MAX = 64
+_DEPTH_MAX = 200
 _BYTES_MAX = 64 << 20
 
 
@@ -113,6 +113,8 @@ class Checkpoint(NamedTuple):
 
 def parse_note(text: str) -> Checkpoint:
     """Parse a checkpoint; raises `ProofError` if it is not exactly one."""
+    if not isinstance(text, str) or not _is_unicode(text):
+        raise ProofError("not a checkpoint: it is not a text")
     body, blank, signed = text.partition("\n\n")
     lines = body.split("\n")
     if not blank or len(lines) != 3 or not lines[0]:  # noqa: PLR2004 - origin, size, root
@@ -142,7 +144,12 @@ def public_key(text: str) -> tuple[str, bytes]:
     name, _, rest = text.strip().partition("+")
     stated, _, encoded = rest.partition("+")
     key = _bytes(encoded, 33)
-    if key[:1] != _ED25519 or not name or key_id(name, key[1:]).hex() != stated:
+    if (
+        not _is_unicode(name)
+        or key[:1] != _ED25519
+        or not name
+        or key_id(name, key[1:]).hex() != stated
+    ):
         raise ProofError("not a public key: expected NAME+ID+BASE64, as `firnline` printed it")
     return name, key[1:]
 
@@ -170,11 +177,13 @@ class Checked(NamedTuple):
     older: Checkpoint | None = None
 
     def __str__(self) -> str:
-        log = f"{self.checkpoint.origin}, {self.checkpoint.size:,} messages"
+        log = f"{visible(self.checkpoint.origin)}, {self.checkpoint.size:,} messages"
         if self.older is not None:
             return f"holds: the log only grew: {self.older.size:,} -> {log}"
-        what = "erased" if self.message is None else json.dumps(self.message, ensure_ascii=False)
-        return f"holds: message {self.seq} of {log}\n{what}"
+        if self.message is None:
+            return f"holds: message {self.seq} of {log}, without its text"
+        text = visible(json.dumps(self.message, ensure_ascii=False))
+        return f"holds: message {self.seq} of {log}\n{text}"
 
 
 def check_proof(text: str, *, key: str | None = None, known: Checkpoint | None = None) -> Checked:
@@ -185,15 +194,11 @@ def check_proof(text: str, *, key: str | None = None, known: Checkpoint | None =
     proof must end.
     """
     kinds = {INCLUSION: _check_inclusion, CONSISTENCY: _check_consistency}
-    try:
-        proof = json.loads(text)
-        check = kinds[proof["proof"]]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ProofError("not a proof of Firnline") from error
-    try:
-        checked = check(proof, known)
-    except (KeyError, TypeError, AttributeError, UnicodeEncodeError) as error:
-        raise ProofError(f"the proof is incomplete: {error}") from error
+    proof = _object(text, "the proof")
+    kind = proof.get("proof")
+    if not isinstance(kind, str) or kind not in kinds:
+        raise ProofError("not a proof of Firnline")
+    checked = kinds[kind](proof, known)
     if key is not None:
         check_signature(checked.checkpoint, key)
         if checked.older is not None and known is None:
@@ -202,53 +207,99 @@ def check_proof(text: str, *, key: str | None = None, known: Checkpoint | None =
 
 
 def _check_inclusion(proof: Mapping[str, Any], known: Checkpoint | None) -> Checked:
-    checkpoint, entry = parse_note(proof["checkpoint"]), proof["entry"]
+    checkpoint, entry = parse_note(_text(proof, "checkpoint")), proof.get("entry")
     if known is not None and checkpoint.body != known.body:
         raise ProofError("the proof is for another checkpoint than the one you know")
-    stored, message = entry["hash"], None
+    if not isinstance(entry, dict):
+        raise ProofError("the proof is incomplete: it names no message")
+    stored, message = _text(entry, "hash"), None
     if "body" in entry:
-        body, tokens = entry["body"], _number(entry["tokens"])
-        start = f"{entry['previous']} {tokens} {entry['tokenizer']} ".encode()
-        if "sha256:" + hashlib.sha256(start + body.encode()).hexdigest() != stored:
+        body, tokens = _text(entry, "body"), _number(entry, "tokens")
+        previous, tokenizer = _text(entry, "previous"), _text(entry, "tokenizer")
+        start = f"{previous} {tokens} {tokenizer} "
+        if " " in previous + tokenizer:  # a part of the message could be passed off as them
+            raise ProofError("the message is not separated from what is hashed with it")
+        if "sha256:" + hashlib.sha256((start + body).encode()).hexdigest() != stored:
             raise ProofError("the message does not match its hash")
-        message = json.loads(body)
-    seq, path = _number(entry["seq"]), _path(proof)
+        message = _object(body, "the message")
+    seq, path = _number(entry, "seq"), _path(proof)
     if included_root(leaf_hash(stored), seq, checkpoint.size, path) != checkpoint.root:
         raise ProofError("the message is not in the log of the checkpoint")
     return Checked(checkpoint, seq, message)
 
 
 def _check_consistency(proof: Mapping[str, Any], known: Checkpoint | None) -> Checked:
-    old, new = parse_note(proof["older"]), parse_note(proof["checkpoint"])
+    old, new = parse_note(_text(proof, "older")), parse_note(_text(proof, "checkpoint"))
     if known is not None and known.body != old.body:
         raise ProofError("the proof starts at another checkpoint than the one you know")
     if old.origin != new.origin:
-        raise ProofError(f"two logs: {old.origin} and {new.origin}")
+        raise ProofError(f"two logs: {old.origin!r} and {new.origin!r}")
     check_growth(old, new, _path(proof))
     return Checked(new, older=old)
 
 
-def _path(proof: Mapping[str, Any]) -> list[bytes]:
-    path = proof["path"]
-    if not isinstance(path, list) or len(path) > _PATH_MAX:
-        raise ProofError("the path is not a list of at most 64 hashes")
-    return [_bytes(node, 32) for node in path]
+# -- reading what anyone can have written ---------------------------------------------------------
 
 
-def _bytes(text: str, size: int | None = None) -> bytes:
+def visible(text: str) -> str:
+    """Text for a terminal: what would control it, or change how it is read, is escaped."""
+    return "".join(
+        c if c.isprintable() else f"\\u{ord(c):04x}" if c < "\U00010000" else f"\\U{ord(c):08x}"
+        for c in text
+    )
+
+
+def _object(text: str, what: str) -> dict[str, Any]:
     try:
-        found = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ProofError(f"{text[:80]!r} is not base64") from error
-    if size is not None and len(found) != size:
-        raise ProofError(f"{text[:80]!r}: expected {size} bytes, got {len(found)}")
+        found = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ProofError(f"{what} is not JSON") from error
+    if not isinstance(found, dict):
+        raise ProofError(f"{what} is not a JSON object")
+    level: list[Any] = [found]
+    for _ in range(_DEPTH_MAX):
+        inner = [one.values() if isinstance(one, dict) else one for one in level]
+        level = [part for one in inner for part in one if isinstance(part, (dict, list))]
+    if level:  # Python could not write it out
+        raise ProofError(f"{what} is nested more than {_DEPTH_MAX} deep")
     return found
 
 
-def _number(value: object) -> int:
-    if type(value) is not int or not 0 <= value < _SIZE_MAX:
-        raise ProofError(f"{str(value)[:80]!r} is not a number of messages or tokens")
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not _is_unicode(value):
+        raise ProofError(f"the proof is incomplete: {name} is not a text")
     return value
+
+
+def _number(fields: Mapping[str, Any], name: str) -> int:
+    value = fields.get(name)
+    if type(value) is not int or not 0 <= value < _SIZE_MAX:
+        raise ProofError(f"the proof is incomplete: {name} is not a number of messages or tokens")
+    return value
+
+
+def _path(proof: Mapping[str, Any]) -> list[bytes]:
+    path = proof.get("path")
+    if not isinstance(path, list) or len(path) > _PATH_MAX:
+        raise ProofError(f"the path is not a list of at most {_PATH_MAX} hashes")
+    return [_bytes(node, 32) for node in path]
+
+
+def _bytes(text: object, size: int | None = None) -> bytes:
+    if not isinstance(text, str):
+        raise ProofError("a hash is not a text")
+    try:
+        found = base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise ProofError(f"{text[:80]!a} is not base64") from error
+    if size is not None and len(found) != size:
+        raise ProofError(f"{text[:80]!a}: expected {size} bytes, got {len(found)}")
+    return found
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _is_size(text: str) -> bool:
@@ -336,14 +387,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     try:
-        known = parse_note(options.checkpoint) if options.checkpoint else None
+        known = None if options.checkpoint is None else parse_note(options.checkpoint)
         found = str(check_proof(options.proof, key=options.key, known=known))
     except ProofError as error:
-        sys.stdout.write(f"does not hold: {error}\n")
+        _print(visible(f"does not hold: {error}"))
         return 1
-    alone = "" if options.key or known else "checked without a key and a known checkpoint\n"
-    sys.stdout.write(f"{found}\n{alone}")
+    _print(found)
+    if options.key is None and known is None:
+        _print("checked without a key and a known checkpoint: anyone can have made it")
     return 0
+
+
+def _print(text: str) -> None:
+    encoding = sys.stdout.encoding or "ascii"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def _read(name: str) -> str:

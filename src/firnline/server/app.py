@@ -165,6 +165,7 @@ def _options(settings: Settings) -> MemoryOptions:
         "background": settings.background,
         "worker": settings.worker,
         "windows": settings.windows,
+        "log_origin": settings.log_origin,
         "signer": settings.signing_key.get_secret_value() if settings.signing_key else None,
     }
     if settings.strategy is not None:

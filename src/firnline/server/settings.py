@@ -97,6 +97,10 @@ class Settings(BaseSettings):
     signing_key: SecretStr | None = Field(
         None, description="signs checkpoints: the text of a key of `firnline signing-key`"
     )
+    log_origin: str = Field(
+        "firnline",
+        description="how the names of logs begin in checkpoints: your URL without its scheme",
+    )
     transcript_folders: Annotated[tuple[str, ...], NoDecode] = Field(
         ("~/.claude", "~/.codex"),
         description="folders with transcripts of coding agents, which their hooks may name",

@@ -20,8 +20,8 @@ from firnline.language.statements.preferences import (
 from firnline.log.regex import regex
 
 _HATES: Final = regex(
-    r"\b(?:hate|dislike|don['’]t|do not|can['’]t|cannot|hass\w*|verabscheue|mag(?: \w+)* nicht|mag(?: \w+)* kein\w*|mögen kein\w*|no (?:me|nos)|odi\w+|detest\w*|no soporto"
-    r"|déteste\w*|n['’]aim\w+ pas|ne supporte|hais|не люб\w+|не нрав\w+|ненавижу|не переношу|терпеть)\b|讨厌|不喜欢|不爱|受不了|不想要",
+    r"\b(?:hate|dislike|don['’]t|do not|can['’]t|cannot|hass\w*|verabscheue|mag(?: \w{1,30})* nicht|mag(?: \w{1,30})* kein\w*|mögen kein\w*|no (?:me|nos)|odi\w{1,30}|detest\w*|no soporto"
+    r"|déteste\w*|n['’]aim\w{1,30} pas|ne supporte|hais|не люб\w{1,30}|не нрав\w{1,30}|ненавижу|не переношу|терпеть)\b|讨厌|不喜欢|不爱|受不了|不想要",
     re.IGNORECASE,
 )
 _CONSUMES_NOT: Final = regex(
@@ -29,23 +29,23 @@ _CONSUMES_NOT: Final = regex(
     re.IGNORECASE,
 )
 _PREFERS_HOW: Final = regex(
-    r"\b(?:prefer\w*|preference|bevorzug\w*|prefier\w*|preferimos|préfèr\w*|préférons|предпочита\w+)\b|偏好|偏爱|更喜欢",
+    r"\b(?:prefer\w*|preference|bevorzug\w*|prefier\w*|preferimos|préfèr\w*|préférons|предпочита\w{1,30})\b|偏好|偏爱|更喜欢",
     re.IGNORECASE,
 )
 _LIKES_HOW: Final = regex(
-    r"\b(?:mag|mögen|lieben?|genieße|me gustan?|me encantan?|nos gustan?|nos encantan?|adoro|adore|aime|aimons|adorons|люб\w+|обожаю|нрав\w+)\b"
+    r"\b(?:mag|mögen|lieben?|genieße|me gustan?|me encantan?|nos gustan?|nos encantan?|adoro|adore|aime|aimons|adorons|люб\w{1,30}|обожаю|нрав\w{1,30})\b"
     r"|喜欢|热爱",
     re.IGNORECASE,
 )
 _ALLERGIC_HOW: Final = regex(r"allerg|alérg|alergia|аллерги|过敏", re.IGNORECASE)
 _PREFER_WORD: Final = regex(
     r"\A(?:(?:really |much |also )?prefer(?: to| not to)?|preference is(?: for)?|is for|rather|bevorzugen?|prefiero|preferimos|préfère|préférons"
-    r"|предпочита\w+|更?喜欢|偏好|偏爱)\s*",
+    r"|предпочита\w{1,30}|更?喜欢|偏好|偏爱)\s*",
     re.IGNORECASE,
 )
 _FOR_THIS: Final = regex(
     r"\b(?:this|that|these|those|above|below|here|instead|again|it|them|now|today|tomorrow|yet|diese[rsnm]?|das|hier|esto|esta|este|cela|ce|cette"
-    r"|это|эт\w+|здесь)\b|这|那",
+    r"|это|эт\w{1,30}|здесь)\b|这|那",
     re.IGNORECASE,
 )
 """Words of a wish that is about the task at hand."""

@@ -26,7 +26,7 @@ _SETTLED: Final = (
     r"\b(?:entschieden|beschlossen)\b|\bwir haben uns\b[^!?\n]{1,80}\b(?:geeinigt|festgelegt)\b",
     r"\b(?:hemos (?:decidido|acordado|quedado en)|decidimos|acordamos|quedamos en|optamos por|se decidió)\b",
     r"\b(?:nous avons|on a) (?:décidé|choisi|convenu)\b|c['’]est décidé|\bnous sommes convenus\b",
-    r"\b(?:мы (?:\w+ )?(?:решили|выбрали|остановились на)|решено|договорились|остановились на)\b",
+    r"\b(?:мы (?:\w{1,30} )?(?:решили|выбрали|остановились на)|решено|договорились|остановились на)\b",
     r"\A(?:(?:ok|okay|good|great|fine|agreed|yes|alright|deal|perfect)\b\W*)?(?!(?:look|see|yes|no|yeah|so|as|here|there|this|that|what|how|where)\b)[^,.!?\n]{2,40} it is(?:,? then)?[.!]?\Z",
     r"(?:我们决定|决定(?:了|使用|采用)|说好了?|商定|达成一致|选定)",
 )
@@ -48,7 +48,7 @@ _OWN: Final = (
     r"\bwir (?:nehmen|verwenden|bleiben bei|verzichten auf|lassen [^.,;!?\n]{1,40} weg)\b|\blass(?:t|en Sie)? uns\b [^.,;!?\n]{1,60} (?:nehmen|machen|verwenden|nutzen|buchen|streichen)",
     r"\bhe decidido\b|\b(?:vamos|voy) a (?:usar|utilizar|quitar|dejar|añadir|adoptar|contratar|empezar con|quedarnos)\b|\bnos quedamos con\b",
     r"\bj['’]ai (?:décidé|choisi)\b|\b(?:nous allons|on va|je vais) (?:utiliser|garder|prendre|retirer|ajouter|adopter|commencer par)\b|\b(?:nous gardons|on garde|nous optons pour)\b",
-    r"\bя (?:\w+ )?(?:решила?|выбрала?)\b|\bбудем (?:использовать|делать|брать)\b|\bдавай(?:те)? (?:возьмём|сделаем|использовать|оставим|уберём)",
+    r"\bя (?:\w{1,30} )?(?:решила?|выбрала?)\b|\bбудем (?:использовать|делать|брать)\b|\bдавай(?:те)? (?:возьмём|сделаем|использовать|оставим|уберём)",
     r"(?:我决定|我们?就用|就用|我们选择)",
 )
 BARE: Final = regex(

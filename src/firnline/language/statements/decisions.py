@@ -33,12 +33,12 @@ _DECIDED: Final = tuple(
         rf"{_BEGIN}let(?:['’]s| us) go (?:with|for) {_REST}",
         rf"{_BEGIN}(?P<value>(?-i:[A-ZÀ-Þ])[\w'’-]{{2,20}}(?: [\w'’-]{{2,20}}){{0,2}}) (?:then|it is(?: then)?)\W*\Z",
         rf"\b(?:the |our |final )decision (?:is|was)(?: to)? (?!(?:still|not|yet|open|pending|up|yours|hard)\b){_REST}",
-        r"\bwir haben (?:uns )?(?:\w+ )?(?:für )?(?P<value>[^.;!?\n]{2,60}?) (?:entschieden|geeinigt|festgelegt)\b",
-        rf"\b(?:wir haben|ich habe|haben wir|habe ich)(?: \w+)? (?:beschlossen|entschieden),? {_REST}",
+        r"\bwir haben (?:uns )?(?:\w{1,30} )?(?:für )?(?P<value>[^.;!?\n]{2,60}?) (?:entschieden|geeinigt|festgelegt)\b",
+        rf"\b(?:wir haben|ich habe|haben wir|habe ich)(?: \w{{1,30}})? (?:beschlossen|entschieden),? {_REST}",
         rf"\b(?:wir nehmen|nehmen wir|wir bleiben bei|bleiben wir bei) {_REST}",
         rf"\b(?:hemos decidido|decidimos|he decidido|hemos acordado|acordamos|nos quedamos con|me quedo con|descartamos|apostamos por|optamos por|hemos elegido|elegimos) {_REST}",
         rf"\b(?:(?:nous avons|on a|j['’]ai) (?:finalement )?(?:décidé|choisi|opté)(?: pour| de| d['’])?|on garde|nous gardons|nous optons pour|on part sur) ?{_REST}",
-        rf"\b(?:(?:мы|я) (?:\w+ )?(?:решил[аи]?|выбрал[аи]?|договорились)|решено|(?:мы )?остановились на|берём|берем) {_REST}",
+        rf"\b(?:(?:мы|я) (?:\w{{1,30}} )?(?:решил[аи]?|выбрал[аи]?|договорились)|решено|(?:мы )?остановились на|берём|берем) {_REST}",
         rf"(?:我们?(?:最后|已经|还是)?(?:决定|选择|选定|选)了?|(?<!没)决定了?|那就用|就用|就选|就给|就买|就订|就这么定){_REST}",
     )
 )

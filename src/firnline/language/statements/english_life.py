@@ -52,7 +52,7 @@ _WORK: Final = (
         "employer company workplace firm job here",
         r"{MY} (?:new |current )?(?:employer|company|workplace|firm) is(?! called){NOW} {V}",
         r"{MY} (?:new |current )?job is{NOW} (?:at|with) {V}",
-        r"(?-i:[A-ZÀ-Þ])\w+ here, (?:an? |the )?[a-z][^.,;!?\n]{2,30}? (?:at|from|with) {V}",
+        r"(?-i:[A-ZÀ-Þ])\w{1,30} here, (?:an? |the )?[a-z][^.,;!?\n]{2,30}? (?:at|from|with) {V}",
     ),
     *slot_rules(
         slots.CHANGE,
@@ -88,7 +88,7 @@ _WORK: Final = (
         + JOBS.replace("|", " ").replace("(?:", " ").replace(")", " ").replace("?", " "),
         rf"\b(?P<value>(?:(?!a\b|an\b|the\b|my\b|not\b|and\b|or\b|of\b|in\b|at\b|to\b|for\b|that\b|with\b|chance\b|your\b|better\b|good\b|great\b|bad\b)[^\W\d_][\w-]{{1,20}} ){{0,3}}(?:{JOBS}))(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|by|at|in|for|from|who|myself|on|with|now|here|as|since|working|btw|near|too|there|living|of \d|then|these|day)\b)",
         rf"\b(?:the|an?) (?P<value>(?:(?!a\b|an\b|the\b|my\b|of\b|to\b|good\b|bad\b|bit\b|lot\b|better\b|great\b|big\b)[^\W\d_][\w-]{{1,20}} ){{0,2}}(?:{TITLES}))(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|at|in|for|of|here|there|on|with|now|since|by)\b)",
-        rf"\ban? (?P<value>(?:(?:retired|freelance|part-time|full-time|junior|senior|trainee|qualified|registered|licensed|certified|professional|former) )?(?!{NO_JOBS}\b)[a-z]{{3,15}}(?:er|or|ist|ian|eer|lord|lady|man|woman))(?=[.,;!)–—]|\s-\s|\s*\Z|\s(?:and|but|so|by trade|by profession|at|in (?-i:[A-Z])|for a living|with \w+ (?:flats|years|kids|employees|clients|students)|here|now|myself|from (?-i:[A-Z])|working)\b)",
+        rf"\ban? (?P<value>(?:(?:retired|freelance|part-time|full-time|junior|senior|trainee|qualified|registered|licensed|certified|professional|former) )?(?!{NO_JOBS}\b)[a-z]{{3,15}}(?:er|or|ist|ian|eer|lord|lady|man|woman))(?=[.,;!)–—]|\s-\s|\s*\Z|\s(?:and|but|so|by trade|by profession|at|in (?-i:[A-Z])|for a living|with \w{{1,30}} (?:flats|years|kids|employees|clients|students)|here|now|myself|from (?-i:[A-Z])|working)\b)",
         r"\b(?P<value>retired|self[- ]employed|unemployed|between jobs|a freelancer|freelance|a stay[- ]at[- ]home (?:mom|mum|dad|parent|mother|father))(?=[.,;!?)]|\s*\Z|\s(?:and|but|so|now|since|last|for|from|too)\b)",
     ),
     *slot_rules(
@@ -96,7 +96,7 @@ _WORK: Final = (
         "text",
         "speaker",
         "job profession occupation title living here",
-        r"(?-i:[A-ZÀ-Þ])\w+ here, (?:an? |the )?(?P<value>[a-z][^.,;!?\n]{2,30}?)(?= (?:at|from|with|for)\b)",
+        r"(?-i:[A-ZÀ-Þ])\w{1,30} here, (?:an? |the )?(?P<value>[a-z][^.,;!?\n]{2,30}?)(?= (?:at|from|with|for)\b)",
         r"{MY} (?:new |current |day )?(?:job title|job|profession|occupation|title) is{NOW} (?!at |with |to |not |on |in |very |so |too |really |a bit |the )(?:an? )?{N}",
     ),
     *slot_rules(
@@ -222,7 +222,7 @@ _BODY: Final = (
         "before",
         "have has got had diagnosed suffer suffers suffering surgery living i've i’ve bad "
         + CONDITIONS.replace("|", " ").replace("(?:", " ").replace(")", " ").replace("?", " "),
-        rf"\b(?:have|has|got|suffer from|suffers from|suffering from|living with|struggle with|deal with|developed)(?: got| an?| some| severe| my)? (?P<value>(?:(?:mild|severe|chronic|type \w+|bad|slight|high|low|seasonal|two|three|social|an? bad|an? weak|a|early|stage \w+|generalized|recurring|occasional|terrible|bad) ){{0,2}}(?:{CONDITIONS})(?: (?:in my|of the) [^\W\d_]+)?)(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|since|that|which|from|because|for|in|on|when|too|now)\b)",
+        rf"\b(?:have|has|got|suffer from|suffers from|suffering from|living with|struggle with|deal with|developed)(?: got| an?| some| severe| my)? (?P<value>(?:(?:mild|severe|chronic|type \w{{1,30}}|bad|slight|high|low|seasonal|two|three|social|an? bad|an? weak|a|early|stage \w{{1,30}}|generalized|recurring|occasional|terrible|bad) ){{0,2}}(?:{CONDITIONS})(?: (?:in my|of the) [^\W\d_]+)?)(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|since|that|which|from|because|for|in|on|when|too|now)\b)",
         r"\bdiagnosed with (?P<value>(?:(?:[^\W\d_][\w'’-]{1,20}|\d) ){0,3}?[^\W\d_][\w'’-]{2,25})(?=[.,;!?)]|\s*\Z|\s(?:in|when|at|last|this|and|but|a|two|three|five|years?|after|as|by|since|recently)\b)",
         r"\bhad (?P<value>(?:[^\W\d_]{2,15} ){0,2}?(?:surgery|bypass|transplant|replacement|stroke|heart attack|c-section|hysterectomy)(?: on my [^\W\d_]+)?)\b",
         r"\b(?P<value>broke my (?:leg|arm|wrist|ankle|foot|hip|collarbone|nose|toe|finger|hand|back|rib))\b",

@@ -42,7 +42,7 @@ _FAMILY: Final = (
         rf"(?:{HAVE}|\b(?:raise|raising) )(?P<value>(?:{NUMBER}|no|a|twin|several)(?: (?:small|little|young|grown|adult|teenage|beautiful|lovely|older|school-age|wonderful|grown-up|adopted))?"
         r" (?:kids?|children|child|sons?|daughters?|boys?|girls?|twins)(?:,? (?-i:[A-Z])\w{1,15}(?: \(\d{1,2}\))?(?:(?:,| and) (?-i:[A-Z])\w{1,15}(?: \(\d{1,2}\))?){0,4})?)"
         r"(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|who|aged|under|now|already|with|from|in|at|that)\b)",
-        rf"\ban? (?:single |proud |working |stay-at-home )?(?P<value>(?:mother|father|mom|mum|dad|parent) of (?:{NUMBER}|a \w+))",
+        rf"\ban? (?:single |proud |working |stay-at-home )?(?P<value>(?:mother|father|mom|mum|dad|parent) of (?:{NUMBER}|a \w{{1,30}}))",
     ),
     *slot_rules(
         slots.CHILDREN,
@@ -50,7 +50,7 @@ _FAMILY: Final = (
         "speaker",
         "kids children sons daughters boys girls twins",
         rf"\b(?:my|our) (?P<value>(?:{NUMBER}) (?:small |little |young |grown |adult |teenage )?(?:kids|children|sons|daughters|boys|girls))\b",
-        r"\bthe (?P<value>twins (?:are|is) (?:\w+|\d+)(?: months?| years?)?(?:, (?-i:[A-Z])\w+ and (?-i:[A-Z])\w+)?)",
+        r"\bthe (?P<value>twins (?:are|is) (?:\w{1,30}|\d+)(?: months?| years?)?(?:, (?-i:[A-Z])\w{1,30} and (?-i:[A-Z])\w{1,30})?)",
         r"(?<=[,;] )(?P<value>no kids|no children|two kids|three kids)(?=[.,;!])",
     ),
     *slot_rules(
@@ -65,7 +65,7 @@ _FAMILY: Final = (
         "word",
         "before",
         "im i'm i’m am is turned old yo years year at",
-        rf"(?<![$€£#.,:\d])\b(?P<value>\d{{1,2}}|{SMALL}|[a-z]+ty(?:-\w+)?)(?: years?[ -]olds?| y/?o\b| yrs?(?: old)?)\b",
+        rf"(?<![$€£#.,:\d])\b(?P<value>\d{{1,2}}|{SMALL}|[a-z]+ty(?:-\w{{1,30}})?)(?: years?[ -]olds?| y/?o\b| yrs?(?: old)?)\b",
         rf"(?<![$€£#.,:\d\w-])(?P<value>\d{{1,2}}|{SMALL})(?! ?(?:%|:|am|pm|km|kg|cm|minutes|hours|days|weeks|months|miles))"
         r"(?=[.,;!)]|\s*\Z|\s(?:and|but|so|now)\b(?! ?\d))",
         r"\bturned (?P<value>\d{2})\b",
@@ -79,7 +79,7 @@ _FAMILY: Final = (
         "single married engaged divorced widowed separated relationship widow widower",
         rf"\b(?:(?:got|happily|newly|recently|now) ){{0,2}}(?P<value>{TIES})"
         r"(?=[.,;!?)]|\s*\Z|\s(?:and|but|now|again|last|for \d|since|to (?-i:[A-Z])|to my|to a|with no|with (?:two|three|a) kids?)\b)",
-        r"(?<!getting )\b(?:(?:got|recently|now) )?(?P<value>married|divorced|widowed|separated)(?= (?:in|this|on|two|three|a) (?-i:(?:[A-Z]\w+|\d{4}|spring|summer|autumn|fall|winter|week|month|year|years|weeks|months))\b)",
+        r"(?<!getting )\b(?:(?:got|recently|now) )?(?P<value>married|divorced|widowed|separated)(?= (?:in|this|on|two|three|a) (?-i:(?:[A-Z]\w{1,30}|\d{4}|spring|summer|autumn|fall|winter|week|month|year|years|weeks|months))\b)",
     ),
     *slot_rules(
         slots.RELATIONSHIP,
@@ -129,7 +129,7 @@ _PLACES: Final = (
         "name",
         "before",
         "from originally come comes grew born raised",
-        r"(?<!not )(?:(?<=I['’]m )|(?<=im )|(?<=am )|(?<=is )|(?<=are )|(?<=originally )|(?<=actually )|(?<=I )|(?<=we )|(?<=['’]s ))(?:come |comes |originally |actually )*from {V}(?! (?:to|is|was|last|until)\b)",
+        r"(?<!not )(?:(?<=I['’]m )|(?<=im )|(?<=am )|(?<=is )|(?<=are )|(?<=originally )|(?<=actually )|(?<=I )|(?<=we )|(?<=['’]s ))(?:come |comes |originally |actually ){0,4}from {V}(?! (?:to|is|was|last|until)\b)",
     ),
     *slot_rules(
         slots.GREW_UP,

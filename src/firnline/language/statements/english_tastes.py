@@ -104,7 +104,7 @@ _HAVINGS: Final = (
         "any",
         "speaker",
         "died passed put rehomed gone",
-        rf"\b(?:my|our|the) (?:(?:old|little|beloved|sweet) )?(?P<gone>(?:{ANIMALS})(?: (?-i:[A-Z])\w+)?) (?:died|passed(?: away| on)?|has died|is gone|was put down|had to be put (?:down|to sleep)|ran away)\b",
+        rf"\b(?:my|our|the) (?:(?:old|little|beloved|sweet) )?(?P<gone>(?:{ANIMALS})(?: (?-i:[A-Z])\w{{1,30}})?) (?:died|passed(?: away| on)?|has died|is gone|was put down|had to be put (?:down|to sleep)|ran away)\b",
         r"(?:\A|[.,;!] |\bthat )(?P<gone>(?-i:[A-Z])[\w-]{1,20}) (?:died|passed away|has died|has passed away|had to be put (?:down|to sleep)|crossed the rainbow bridge)\b",
         rf"\b(?:had to put|rehomed|gave away|lost)(?: down)? (?:my|our) (?P<gone>(?:{ANIMALS}))\b",
     ),
@@ -180,7 +180,7 @@ _AIMS: Final = (
         "speaker",
         "goal dream aim want wanna trying hoping planning training like love hope plan",
         r"{MY} (?:main |big |biggest |long-term )?(?:goal|dream|aim|resolution)(?: for [^.,;!?\n]{1,20})? is to (?P<value>(?:become|learn|lose|run|finish|buy|retire|open|start|quit|stop|save|travel|get|move|publish|write|earn|graduate|complete|climb|visit|read|pay off|live|sail|swim|cycle|have|reach)\b[^.,;!?\n]{2,60}?)(?=[.,;!?]|\s*\Z|\s(?:but|so|because|and I)\b)",
-        r"\b(?:I|we)(?: really| always| eventually| also)?(?:['’]d (?:like|love)| want| wanna(?= )| hope| plan|['’]m (?:planning|hoping|trying|training)| am (?:planning|hoping|trying)|['’]re (?:planning|hoping|trying))(?: to|(?<=wanna)|(?<=training) for)? (?P<value>(?:(?:become|be) an? (?:\w+ )?(?:\w+(?:er|or|ist|ian|eer|man|woman|nurse|vet|pilot|chef|judge|artist|cop))\b|become an?|learn (?!more|how|about|if|why|to send)|lose \d+|run (?:my|a|an|the) (?:\w+ )?(?:half[- ]?)?marathon|buy an? (?:\w+ )?(?:house|flat|apartment|car|home)|retire|open (?:my|a|an|our) (?:\w+ )?(?:shop|store|caf[eé]|restaurant|bakery|business|second shop)|start (?:my|a|an|our) (?:own )?(?:\w+ )?(?:business|company|family|shop|startup)|quit smoking|stop smoking|save \S*\d|get (?:fit|in shape|a dog|a cat|pregnant|promoted|my driving licen[cs]e)|have (?:kids|children)|(?:a|the) (?:half[- ]?)?marathon)[^.,;!?\n]{0,50}?)(?=[.,;!?]|\s*\Z|\s(?:but|so|because|and|before|what|how)\b)",
+        r"\b(?:I|we)(?: really| always| eventually| also)?(?:['’]d (?:like|love)| want| wanna(?= )| hope| plan|['’]m (?:planning|hoping|trying|training)| am (?:planning|hoping|trying)|['’]re (?:planning|hoping|trying))(?: to|(?<=wanna)|(?<=training) for)? (?P<value>(?:(?:become|be) an? (?:\w{1,30} )?(?:\w+(?:er|or|ist|ian|eer|man|woman|nurse|vet|pilot|chef|judge|artist|cop))\b|become an?|learn (?!more|how|about|if|why|to send)|lose \d+|run (?:my|a|an|the) (?:\w{1,30} )?(?:half[- ]?)?marathon|buy an? (?:\w{1,30} )?(?:house|flat|apartment|car|home)|retire|open (?:my|a|an|our) (?:\w{1,30} )?(?:shop|store|caf[eé]|restaurant|bakery|business|second shop)|start (?:my|a|an|our) (?:own )?(?:\w{1,30} )?(?:business|company|family|shop|startup)|quit smoking|stop smoking|save \S*\d|get (?:fit|in shape|a dog|a cat|pregnant|promoted|my driving licen[cs]e)|have (?:kids|children)|(?:a|the) (?:half[- ]?)?marathon)[^.,;!?\n]{0,50}?)(?=[.,;!?]|\s*\Z|\s(?:but|so|because|and|before|what|how)\b)",
     ),
     *slot_rules(
         slots.PLAN,
@@ -192,7 +192,7 @@ _AIMS: Final = (
         rf"\b(?P<value>getting married(?:,? (?:on |in |next |this )?(?:{slots.WHEN}|summer|spring|autumn|fall|winter|year)))",
         r"\b(?P<value>(?:booked|reserved|signed up for|registered for|hired|ordered tickets (?:for|to)) (?!it\b|that\b|this\b|them\b)[^.,;!?\n]{3,60}?)(?=[.,;!?]|\s*\Z|\s(?:and|but|so|because|which|who)\b)",
         rf"\b(?:have|got|has)(?: got)? (?P<value>an? (?:[^\W\d_][\w'’-]{{1,20}} ){{0,3}}?(?:appointment|exam|interview|surgery|operation|flight|test drive|check-?up|meeting|wedding|concert|deadline|presentation|date|race|tournament|trip|recital|viewing|court date|scan|mri)(?: (?:with|at|for) [^.,;!?\n]{{1,30}}?)?,? (?:on |in |at |this |next )?(?:{slots.WHEN}))",
-        r"\b(?P<value>expecting (?:our|my|a|another|twins|their)(?: (?:first|second|third|fourth|next))?(?: (?:child|baby|girl|boy|kid|son|daughter))?(?: in (?-i:[A-Z])\w+| this \w+| next \w+)?)(?! (?:package|call|delivery|answer|reply|result))(?=[.,;!?]|\s*\Z|\s(?:and|but|so)\b)",
+        r"\b(?P<value>expecting (?:our|my|a|another|twins|their)(?: (?:first|second|third|fourth|next))?(?: (?:child|baby|girl|boy|kid|son|daughter))?(?: in (?-i:[A-Z])\w{1,30}| this \w{1,30}| next \w{1,30})?)(?! (?:package|call|delivery|answer|reply|result))(?=[.,;!?]|\s*\Z|\s(?:and|but|so)\b)",
     ),
     *slot_rules(
         slots.ORDERED,

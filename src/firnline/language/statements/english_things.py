@@ -93,7 +93,7 @@ THINGS: Final = (
         r"|for|to|on|at|by|until|till|actually|from {WOLD})){0,6} {W}",
         rf"\b(?:{_MOVED}) {_EVENT[2:]}(?: (?:back|forward|up))?(?: from {{WOLD}})? (?:to|until|till|for) {{W}}",
         rf"(?:\A|[.;!] )(?:our |my |the )?(?P<thing>(?:[^\W\d_][\w-]{{1,20}} ){{0,2}}?(?:{_EVENTS}))(?:['’]s| is| starts| begins| ends| will be) (?:on |in |at |due |due on )?{{W}}",
-        r"\b(?:the |our |my )?(?P<thing>[^\W\d_]{3,20}) (?:has to|must|needs to|should) be (?:finished|done|ready|completed|delivered|sent|in|over|submitted|complete|live)(?: \w+)? (?:by|before|on) {W}",
+        r"\b(?:the |our |my )?(?P<thing>[^\W\d_]{3,20}) (?:has to|must|needs to|should) be (?:finished|done|ready|completed|delivered|sent|in|over|submitted|complete|live)(?: \w{1,30})? (?:by|before|on) {W}",
         r"\b(?:the|our|my) (?P<thing>(?!birthday\b)(?:[^\W\d_][\w'’-]{1,20} ){0,2}?[^\W\d_][\w'’-]{2,20}) (?:is|will be|takes place|has been moved to|was moved to|is scheduled for|is set for|is due) (?:on |by )?(?P<value>{DAY}(?:,? at [\w: ]{1,8})?)(?=[.,;!?)]|\s*\Z|\s(?:and|but|so|in|at|which|because)\b)",
         r"\bthe (?P<thing>movers|guests|painters|builders|plumber|electrician|installer|inspector|twins|baby) (?:come|comes|arrive|arrives|is due|are due|will come)(?: on| in| at)? {W}",
         r"\b(?:have|got) an? (?P<thing>(?:[^\W\d_][\w'’-]{1,20} ){0,2}?(?:exam|test|race|recital|deadline|interview|test drive)) (?:on|in|at) {W}",
@@ -116,7 +116,7 @@ THINGS: Final = (
         "use uses using chose picked run runs adopted settled decided went going deploy deploys host hosts heat",
         r"\b(?:use|uses|using|chose|picked|adopted|settled on|decided (?:on|for|to use)|went with|going with|(?<=I )run|(?<=we )run){NOW}"
         r" (?P<value>(?:an? )?(?:(?-i:[A-Za-z0-9])[\w.+#-]{1,20})(?: (?-i:[A-Z0-9])[\w.+#-]{0,20}){0,2})(?: (?:for|as) (?:the |our |my |all )?(?P<thing>[^\W_]{1,20}(?: [^\W_]{1,20})?))?(?=[.,;!?]|\s-\s|\s*\Z|\s(?:now|and|but|because|since|on|with|to|at|so|instead|in)\b)",
-        rf"\b(?:deploy|deploys|deployed|host|hosts|hosted|run|runs|running)(?: everything| it| our \w+| the \w+)? (?:to|on|at|with) {_TECH}{_TECH_END}",
+        rf"\b(?:deploy|deploys|deployed|host|hosts|hosted|run|runs|running)(?: everything| it| our \w{{1,30}}| the \w{{1,30}})? (?:to|on|at|with) {_TECH}{_TECH_END}",
     ),
     *slot_rules(
         slots.TOOL,

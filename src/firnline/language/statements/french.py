@@ -14,14 +14,14 @@ _KIN: Final = (
     r"|tante|oncle|cousine?|neveu|nièce|petit-fils|petite-fille|belle-(?:mère|sœur|fille)|beau-(?:père|frère|fils)|amie?s?|ami|colocataire|coloc|collègue|patronn?e?|cheffe?|médecin|docteur|dentiste"
     r"|prof|professeure?|voisine?|propriétaire|associée?|coach|avocate?|psy)"
 )
-_WHO: Final = rf"\b(?:mon|ma|notre)(?: (?:petite?|grande?|meilleure?|premier|première|jeune|ex))? (?P<whose>{_KIN})(?: (?:aînée?|cadette?|de maths|d['’]\w+))?"
+_WHO: Final = rf"\b(?:mon|ma|notre)(?: (?:petite?|grande?|meilleure?|premier|première|jeune|ex))? (?P<whose>{_KIN})(?: (?:aînée?|cadette?|de maths|d['’]\w{{1,30}}))?"
 _WHOSE: Final = rf"{_WHO}(?:,? (?P<called>(?-i:[A-ZÀÉÈ])[\wàâéèêëîïôûüç-]{{1,15}}))?,?"
 _KIN_CUES: Final = (
     "mère père maman papa parents mari époux femme épouse compagnon compagne conjoint conjointe copain copine fiancé fiancée fils fille enfants bébé frère sœur soeur"
     " grand-mère grand-père grand mamie papi tante oncle cousin cousine neveu nièce petit-fils petite-fille belle beau ami amie colocataire coloc collègue patron patronne chef"
     " médecin docteur dentiste prof professeur voisin voisine propriétaire associé associée coach avocat avocate psy guide"
 )
-_ADV: Final = r"(?: (?:maintenant|actuellement|désormais|aussi|encore|toujours|déjà|seule?|depuis (?:\w+ )?\w+|ici|en ce moment|beaucoup|vraiment|surtout|également)){0,3}"
+_ADV: Final = r"(?: (?:maintenant|actuellement|désormais|aussi|encore|toujours|déjà|seule?|depuis (?:\w{1,30} )?\w{1,30}|ici|en ce moment|beaucoup|vraiment|surtout|également)){0,3}"
 _END: Final = slots.END_FAR
 _W: Final = r"[\w'’àâäéèêëîïôöûüùçœ-]"
 _NAME: Final = r"(?P<value>(?-i:[A-ZÀÂÉÈÊÎÔ])[\w'’àâéèêëîïôûüç-]{1,20}(?: (?:(?-i:[A-ZÀÂÉÈÊÎÔ])[\w'’àâéèêëîïôûüç-]{1,20}|de|du|la|le)){0,3})"
@@ -35,7 +35,7 @@ _JOB: Final = (
     rf"{_W}{{2,20}}(?:eur|euse|ier|ière|iste|icien|icienne|ien|ienne|teur|trice|ant|ante|ogue|aire|er|ère|eute|in|ine|ecte|ef|effe|at|ate|al|ale|che|graphe|of|nte|ste|ge|ure|ur)(?: (?:indépendante?|retraitée?|libérale?|de {_W}{{2,15}}|freelance|informatique|commerciale?|scolaire|d['’]{_W}{{2,15}}|du {_W}{{2,15}}))?"
 )
 _ILLS: Final = (
-    r"(?:asthme|diabète(?: de type \w+)?|tdah|autisme|épilepsie|migraines?|arthrite|arthrose|hypertension|tension|dépression|anxiété|insomnies?|maladie de \w+|maladie cœliaque|psoriasis|dyslexie|scoliose|hernie(?: \w+)?"
+    r"(?:asthme|diabète(?: de type \w{1,30})?|tdah|autisme|épilepsie|migraines?|arthrite|arthrose|hypertension|tension|dépression|anxiété|insomnies?|maladie de \w{1,30}|maladie cœliaque|psoriasis|dyslexie|scoliose|hernie(?: \w{1,30})?"
     r"|fibromyalgie|thyroïde|cholestérol|cancer|endométriose|anémie|reflux|vertiges?|acouphènes|sclérose en plaques|eczéma|apnée du sommeil|mal de mer|vertige|problèmes de (?:dos|genou|cœur)|mal au dos|mauvais dos|rhume des foins|lombalgie|sciatique|goutte|lupus|ostéoporose)"
 )
 _LANGS: Final = r"(?:français|anglais|allemand|espagnol|italien|portugais|néerlandais|russe|chinois|mandarin|japonais|coréen|arabe|hébreu|grec|turc|polonais|roumain|suédois|norvégien|danois|finnois|ukrainien|tchèque|hongrois|hindi|breton|catalan|basque|occitan|corse|flamand|wolof|créole|vietnamien|berbère|kabyle|latin)"
@@ -66,7 +66,7 @@ FRENCH: Final = (
         "any",
         "speaker",
         "enfants enfant filles fils fille jumeaux jumelles garçons",
-        rf"\b(?:ai|avons|a)(?: \d{{1,2}} ans et)?(?: aussi)? (?P<value>(?:{_NUM}|pas d['’])(?: (?:grands?|petits?|petites?|jeunes))? ?(?:enfants?|filles?|fils|garçons|jumeaux|jumelles)(?:, (?-i:[A-Z])\w+(?:(?: et|,) (?-i:[A-Z])\w+){{0,3}})?)",
+        rf"\b(?:ai|avons|a)(?: \d{{1,2}} ans et)?(?: aussi)? (?P<value>(?:{_NUM}|pas d['’])(?: (?:grands?|petits?|petites?|jeunes))? ?(?:enfants?|filles?|fils|garçons|jumeaux|jumelles)(?:, (?-i:[A-Z])\w+(?:(?: et|,) (?-i:[A-Z])\w{{1,30}}){{0,3}})?)",
         rf"\bmes (?P<value>{_NUM} (?:enfants|filles|fils|garçons))\b",
     ),
     *slot_rules(
@@ -90,7 +90,7 @@ FRENCH: Final = (
         "speaker",
         "habite j'habite j’habite vis habitons vivons déménagé installé installée habitent vit vivent déménage",
         rf"\b(?:j['’]habite|je vis|nous (?:habitons|vivons)|on (?:habite|vit)){_ADV}(?: (?:avec|chez|seule?|près de)[^.,;!?\n]{{1,25}}?)? (?:à|au|en|aux) (?!côté|la\b|deux|trois){{V}}",
-        r"\b(?:j['’]ai|nous avons|on a|je viens de|nous venons de) (?:récemment |enfin )?(?:déménagé|déménager)(?: (?:le mois dernier|la semaine dernière|il y a \w+ \w+))?(?: de {OLD})? (?:à|au|en) {V}",
+        r"\b(?:j['’]ai|nous avons|on a|je viens de|nous venons de) (?:récemment |enfin )?(?:déménagé|déménager)(?: (?:le mois dernier|la semaine dernière|il y a \w{1,30} \w{1,30}))?(?: de {OLD})? (?:à|au|en) {V}",
         r"\b(?:je me suis|on s['’]est|nous nous sommes) installée?s? (?:à|au|en) {V}",
         rf"{_WHOSE} (?:habite|vit|habitent|vivent){_ADV} (?:à|au|en) {{V}}",
         rf"{_IL} (?:habite|vit) (?:à|au|en) {{V}}",
@@ -158,14 +158,14 @@ FRENCH: Final = (
         "speaker",
         "anniversaire née né",
         r"\bmon anniversaire (?:est|tombe|c['’]est){NOW} {D}",
-        r"\bje suis née? (?:à \w+ )?{D}",
+        r"\bje suis née? (?:à \w{1,30} )?{D}",
     ),
     *slot_rules(
         slots.RELATIONSHIP,
         "word",
         "speaker",
         "marié mariée célibataire divorcé divorcée veuf veuve fiancé fiancée pacsé pacsée séparé séparée",
-        r"\b(?:je suis|on est|nous sommes)(?: (?:heureusement|maintenant|depuis peu|récemment|toujours|encore))* (?P<value>mariée?s?|célibataire|divorcée?s?|veuf|veuve|fiancée?s?|pacsée?s?|séparée?s?)\b",
+        r"\b(?:je suis|on est|nous sommes)(?: (?:heureusement|maintenant|depuis peu|récemment|toujours|encore)){0,4} (?P<value>mariée?s?|célibataire|divorcée?s?|veuf|veuve|fiancée?s?|pacsée?s?|séparée?s?)\b",
     ),
     *slot_rules(
         slots.DIET,
@@ -203,9 +203,9 @@ FRENCH: Final = (
         "list",
         "speaker",
         "allergique allergie allergies " + _KIN_CUES,
-        rf"\bje suis(?: \w+)? allergique (?:à l['’]|à la |au |aux |à ){_LIST}",
+        rf"\bje suis(?: \w{{1,30}})? allergique (?:à l['’]|à la |au |aux |à ){_LIST}",
         rf"\bj['’]ai une allergie (?:à l['’]|à la |au |aux |à ){_LIST}",
-        rf"{_WHOSE} est(?: \w+)? allergique (?:à l['’]|à la |au |aux |à ){_LIST}",
+        rf"{_WHOSE} est(?: \w{{1,30}})? allergique (?:à l['’]|à la |au |aux |à ){_LIST}",
     ),
     *slot_rules(
         slots.ENDED,
@@ -216,7 +216,7 @@ FRENCH: Final = (
         r"\b(?:j['’]ai|nous avons|on a) (?:vendu|donné|résilié) (?:mon|ma|notre|le|la) {GF}",
         r"\b(?:j['’]ai|nous avons|on a) arrêté (?:de (?:fumer|boire|manger|prendre|jouer (?:au|à la|du|de la)) ?(?:du |de la |des |d['’])?|le |la |l['’]){GF}",
         r"\b(?:je n['’]utilise|nous n['’]utilisons|on n['’]utilise|je n['’]ai|nous n['’]avons|on n['’]a|je ne prends|je ne joue) plus (?:de |d['’]|le |la |notre |du |au )?{GF}",
-        r"\b(?:mon|notre|ma|le|la) (?P<gone>(?:chien(?:ne)?|chat(?:te)?|lapin|cheval|hamster|perroquet)(?: (?-i:[A-Z])\w+)?) est (?:morte?|décédée?)\b",
+        r"\b(?:mon|notre|ma|le|la) (?P<gone>(?:chien(?:ne)?|chat(?:te)?|lapin|cheval|hamster|perroquet)(?: (?-i:[A-Z])\w{1,30})?) est (?:morte?|décédée?)\b",
     ),
     *slot_rules(
         slots.HEALTH,
@@ -282,8 +282,8 @@ FRENCH: Final = (
         "any",
         "speaker",
         "chien chienne chiens chat chatte chats lapin hamster cheval perroquet tortue poules",
-        rf"\b(?:ai|avons|a|adopté)\b[^.;!?\n]{{0,60}}? ?(?P<value>(?:{_NUM}) (?:(?:petite?s?|vieux|vieille|grande?s?|gros|grosse|jeune|beau|belle) )?(?:chiens?|chiennes?|chats?|chattes?|lapins?|hamsters?|chevaux|cheval|perroquets?|tortues?|poules)(?: {_W}{{3,12}})?(?:,? (?:qui s['’]appelle|nommée?|appelée?))?(?:,? (?-i:[A-Z])\w+)?)(?=[.,;!?)]|\s*\Z|\s(?:et|qui|mais|à|depuis|de|dans)\b)",
-        r"\b(?:mon|notre|ma) (?P<value>(?:chien(?:ne)?|chat(?:te)?|lapin|hamster)(?: s['’]appelle|,)? (?-i:[A-Z])\w+)(?=[.,;!?)]|\s*\Z|\s(?:est|a|et|dort|mange|adore)\b)",
+        rf"\b(?:ai|avons|a|adopté)\b[^.;!?\n]{{0,60}}? ?(?P<value>(?:{_NUM}) (?:(?:petite?s?|vieux|vieille|grande?s?|gros|grosse|jeune|beau|belle) )?(?:chiens?|chiennes?|chats?|chattes?|lapins?|hamsters?|chevaux|cheval|perroquets?|tortues?|poules)(?: {_W}{{3,12}})?(?:,? (?:qui s['’]appelle|nommée?|appelée?))?(?:,? (?-i:[A-Z])\w{{1,30}})?)(?=[.,;!?)]|\s*\Z|\s(?:et|qui|mais|à|depuis|de|dans)\b)",
+        r"\b(?:mon|notre|ma) (?P<value>(?:chien(?:ne)?|chat(?:te)?|lapin|hamster)(?: s['’]appelle|,)? (?-i:[A-Z])\w{1,30})(?=[.,;!?)]|\s*\Z|\s(?:est|a|et|dort|mange|adore)\b)",
     ),
     *slot_rules(
         slots.DRIVES,
@@ -302,7 +302,7 @@ FRENCH: Final = (
         r"\b(?P<value>(?:je me marie|nous nous marions|on se marie) (?:le|en) [^.,;!?\n]{3,25})",
         r"\b(?P<value>(?:j['’]ai|nous avons|on a) réservé [^.,;!?\n]{3,50}?)(?=[.,;!?]|\s*\Z|\s(?:et|mais|parce)\b)",
         r"\bje me suis (?P<value>inscrite? (?:au|à la|à l['’]) ?[^.,;!?\n]{3,40})",
-        r"\b(?P<value>j['’]attends (?:mon|un|notre) (?:\w+ )?(?:enfant|bébé)(?: pour \w+)?)",
+        r"\b(?P<value>j['’]attends (?:mon|un|notre) (?:\w{1,30} )?(?:enfant|bébé)(?: pour \w{1,30})?)",
         r"\b(?P<value>je passe (?:le bac|mon permis|un examen)(?: (?:en|le) [^.,;!?\n]{3,15})?)",
     ),
     *slot_rules(
@@ -311,14 +311,14 @@ FRENCH: Final = (
         "speaker",
         "veux objectif rêve but",
         r"\bmon (?:objectif|rêve|but) (?:est|c['’]est) de (?P<value>[^.;!?\n]{5,60})(?=[.;!?]|\s*\Z)",
-        rf"\bje (?:veux|voudrais|souhaite) (?P<value>(?:devenir {_W}{{3,20}}|perdre \w+ kilos|apprendre (?:à|le|la|l['’]) ?{_W}{{3,20}}|courir un {_W}{{3,20}}|acheter (?:un|une) (?:maison|appartement|voiture)|arrêter de fumer|ouvrir (?:un|une|ma|mon) {_W}{{3,20}}|reprendre (?:la|le|l['’]) ?{_W}{{3,20}}))(?=[.,;!?]|\s*\Z|\s(?:et|mais|avant|parce)\b)",
+        rf"\bje (?:veux|voudrais|souhaite) (?P<value>(?:devenir {_W}{{3,20}}|perdre \w{{1,30}} kilos|apprendre (?:à|le|la|l['’]) ?{_W}{{3,20}}|courir un {_W}{{3,20}}|acheter (?:un|une) (?:maison|appartement|voiture)|arrêter de fumer|ouvrir (?:un|une|ma|mon) {_W}{{3,20}}|reprendre (?:la|le|l['’]) ?{_W}{{3,20}}))(?=[.,;!?]|\s*\Z|\s(?:et|mais|avant|parce)\b)",
     ),
     *slot_rules(
         slots.OWN,
         "any",
         "speaker",
         "numéro téléphone mail adresse préféré préférée",
-        r"\bmon (?:nouveau )?(?P<thing>(?:numéro(?: de \w+)?|téléphone|portable|e-?mail|mail)) (?:est|c['’]est)(?: maintenant)?(?: le)?:? (?P<value>(?=[^,;!?\n]{0,40}[\d@])[^,;!?\n]{3,50}?)(?=[,;!?]|\.\s|\.?\s*\Z)",
+        r"\bmon (?:nouveau )?(?P<thing>(?:numéro(?: de \w{1,30})?|téléphone|portable|e-?mail|mail)) (?:est|c['’]est)(?: maintenant)?(?: le)?:? (?P<value>(?=[^,;!?\n]{0,40}[\d@])[^,;!?\n]{3,50}?)(?=[,;!?]|\.\s|\.?\s*\Z)",
         r"\bmon (?:nouvelle )?(?P<thing>adresse) (?:est|c['’]est)(?: maintenant)?(?: le)?:? (?P<value>(?=[^;!?\n]{0,60}\d)(?-i:[A-Z0-9])[^;!?\n]{3,80}?)(?=[;!?]|\.\s|\.?\s*\Z)",
         rf"\bm(?:on|a) (?P<thing>{_W}{{3,20}} préférée?) (?:est|c['’]est) (?P<value>[^.,;!?\n]{{1,50}}?)(?=[.,;!?]|\s(?:et|mais)\b|\s*\Z)",
     ),
@@ -342,14 +342,14 @@ FRENCH: Final = (
         "date",
         "thing",
         "examen oral réunion mariage sortie lancement fête rendez-vous date travaux lieu bac concours",
-        r"\b(?:le|la|l['’]|mon|notre|ma|les) ?(?P<thing>(?:examen|oral|réunion|mariage|sortie|lancement|fête|rendez-vous|date de sortie|date limite|travaux|concours|opération|déménagement|concert|soutenance|bac)(?: (?:de|des|du) (?:\w+ ?){1,3})?)(?:\s(?:est|sera|aura lieu|a lieu|commence|commencent|tombe|le)){1,3} {W}",
+        r"\b(?:le|la|l['’]|mon|notre|ma|les) ?(?P<thing>(?:examen|oral|réunion|mariage|sortie|lancement|fête|rendez-vous|date de sortie|date limite|travaux|concours|opération|déménagement|concert|soutenance|bac)(?: (?:de|des|du) (?:\w{1,30} ?){1,3})?)(?:\s(?:est|sera|aura lieu|a lieu|commence|commencent|tombe|le)){1,3} {W}",
     ),
     *slot_rules(
         slots.AMOUNT,
         "text",
         "thing",
         "budget loyer prix salaire",
-        r"\b(?:le|notre|mon) (?P<thing>budget|loyer|prix|salaire)(?: \w+)?(?:\s(?:est|sera|de|passe|maintenant|à|environ)){1,4} {A}",
+        r"\b(?:le|notre|mon) (?P<thing>budget|loyer|prix|salaire)(?: \w{1,30})?(?:\s(?:est|sera|de|passe|maintenant|à|environ)){1,4} {A}",
     ),
     *slot_rules(
         slots.TOOL,

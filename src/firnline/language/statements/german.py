@@ -29,7 +29,7 @@ _KIN_CUES: Final = (
     " großmutter großvater oma opa tante onkel cousin cousine nichte neffe enkel enkelin schwiegermutter schwiegervater mitbewohner mitbewohnerin"
     " kollege kollegin chef chefin lehrer lehrerin arzt ärztin hausarzt hausärztin vermieter vermieterin nachbar nachbarin trainer trainerin handwerker hebamme"
 )
-_ADV: Final = r"(?: (?:jetzt|nun|derzeit|inzwischen|mittlerweile|eigentlich|wieder|noch|auch|selbst|zurzeit|gerade|seit \w+(?: \w+)?|ja|schon|immer|aktuell|leider|zum glück|übrigens|nebenbei|momentan|ab \w+|jeden \w+|morgens|abends|am abend|ganz gut|gut|sehr|gern|gerne|am liebsten|täglich|hauptberuflich)){0,3}"
+_ADV: Final = r"(?: (?:jetzt|nun|derzeit|inzwischen|mittlerweile|eigentlich|wieder|noch|auch|selbst|zurzeit|gerade|seit \w+(?: \w{1,30})?|ja|schon|immer|aktuell|leider|zum glück|übrigens|nebenbei|momentan|ab \w{1,30}|jeden \w{1,30}|morgens|abends|am abend|ganz gut|gut|sehr|gern|gerne|am liebsten|täglich|hauptberuflich)){0,3}"
 _END: Final = slots.END_FAR
 _NAME: Final = r"(?P<value>(?-i:[A-ZÄÖÜ])[\w'’-]{1,20}(?: (?-i:[A-ZÄÖÜ])[\w'’-]{1,20}){0,2})"
 _NOUNS: Final = rf"(?P<value>(?:[\wäöüß-]{{2,25}} ){{0,3}}?[\wäöüß-]{{2,25}}(?:(?:, | und | oder )(?:[\wäöüß-]{{2,20}} ){{0,2}}?[\wäöüß-]{{2,25}}){{0,3}}){_END}"
@@ -46,8 +46,8 @@ _STATES: Final = (
 )
 _THING: Final = r"(?P<thing>(?:bestellung|ticket|auftrag|paket|lieferung|rechnung|aufgabe|issue|vorgang|antrag|buchung|reservierung|sendung|order|task)(?: (?:nr\.?|nummer))? ?#?[A-Z]{0,4}-?\d[\w-]{0,20}|(?<=die )bestellung|(?<=meine )bestellung|(?<=das )paket|(?<=mein )paket)"
 _ILLS: Final = (
-    r"(?:(?:leichtes|leichte|schwere|starke|chronische|chronisches|hohen|hoher|saisonale) )?(?:asthma|diabetes(?: typ \w+)?|adhs|ads|autismus|epilepsie|migräne|arthrose|arthritis|rheuma|bluthochdruck|hohen blutdruck|depressionen|angststörung|schlafstörungen"
-    r"|zöliakie|neurodermitis|schuppenflechte|tinnitus|legasthenie|dyskalkulie|skoliose|bandscheibenvorfall|heuschnupfen|rückenprobleme|rückenschmerzen|höhenangst|flugangst|laktoseintoleranz|glutenunverträglichkeit|krebs|gicht|knieprobleme|herzprobleme|endometriose|schilddrüsenunterfunktion|osteoporose|reizdarm|morbus \w+|demenz|alzheimer|schlaganfall|parkinson|multiple sklerose|ms)(?: in (?:den|der|dem) \w+| im \w+)?"
+    r"(?:(?:leichtes|leichte|schwere|starke|chronische|chronisches|hohen|hoher|saisonale) )?(?:asthma|diabetes(?: typ \w{1,30})?|adhs|ads|autismus|epilepsie|migräne|arthrose|arthritis|rheuma|bluthochdruck|hohen blutdruck|depressionen|angststörung|schlafstörungen"
+    r"|zöliakie|neurodermitis|schuppenflechte|tinnitus|legasthenie|dyskalkulie|skoliose|bandscheibenvorfall|heuschnupfen|rückenprobleme|rückenschmerzen|höhenangst|flugangst|laktoseintoleranz|glutenunverträglichkeit|krebs|gicht|knieprobleme|herzprobleme|endometriose|schilddrüsenunterfunktion|osteoporose|reizdarm|morbus \w{1,30}|demenz|alzheimer|schlaganfall|parkinson|multiple sklerose|ms)(?: in (?:den|der|dem) \w{1,30}| im \w{1,30})?"
 )
 _TOOLS_BEFORE: Final = r"(?:benutzen?|nutzen?|verwenden?|setzen auf|arbeiten? mit)"
 
@@ -67,7 +67,7 @@ GERMAN: Final = (
         "any",
         "speaker",
         "kinder kind töchter söhne zwillinge sohn tochter",
-        rf"\b(?:habe|haben)(?: \w+)? (?P<value>(?:{_NUM}|keine|zwillinge)(?: (?:kleine|erwachsene|große|süße))? (?:kinder|söhne|töchter|jungs|mädchen|kind|sohn|tochter)(?:, (?-i:[A-Z])\w+(?:(?: und|,) (?-i:[A-Z])\w+){{0,3}})?)",
+        rf"\b(?:habe|haben)(?: \w{{1,30}})? (?P<value>(?:{_NUM}|keine|zwillinge)(?: (?:kleine|erwachsene|große|süße))? (?:kinder|söhne|töchter|jungs|mädchen|kind|sohn|tochter)(?:, (?-i:[A-Z])\w+(?:(?: und|,) (?-i:[A-Z])\w{{1,30}}){{0,3}})?)",
         rf"\b(?:unsere|meine) (?P<value>{_NUM} (?:kinder|söhne|töchter|jungs|mädchen))\b",
     ),
     *slot_rules(
@@ -75,14 +75,14 @@ GERMAN: Final = (
         "any",
         "speaker",
         "schwester bruder brüder schwestern geschwister",
-        rf"\b(?:ich )?habe (?P<value>{_NUM}(?: (?:ältere|jüngere|kleine|große)[nrs]?)? (?:schwestern?|brüder|bruder|geschwister)(?: und {_NUM}(?: \w+)? (?:schwestern?|brüder|bruder))?)\b",
+        rf"\b(?:ich )?habe (?P<value>{_NUM}(?: (?:ältere|jüngere|kleine|große)[nrs]?)? (?:schwestern?|brüder|bruder|geschwister)(?: und {_NUM}(?: \w{{1,30}})? (?:schwestern?|brüder|bruder))?)\b",
     ),
     *slot_rules(
         slots.AGE,
         "word",
         "speaker",
         "bin jahre alt ist rentner " + _KIN_CUES,
-        r"\bich bin(?: \w+)?,? (?P<value>\d{1,2})(?: jahre(?: alt)?)?(?=[.,;!)]|\s*\Z|\s(?:und|aber)\b)",
+        r"\bich bin(?: \w{1,30})?,? (?P<value>\d{1,2})(?: jahre(?: alt)?)?(?=[.,;!)]|\s*\Z|\s(?:und|aber)\b)",
         r"\b(?P<value>\d{1,2}) jahre alt(?! (?:ist|war))\b(?<!ist \d\d jahre alt)",
         r"\bich bin [^.,;!?\n]{2,30}, (?P<value>[1-9]\d),",
         rf"{_ALSO} ist (?P<value>\d{{1,2}}|eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf)(?: jahre(?: alt)?)?(?=[.,;!)]|\s*\Z|\s(?:und|aber)\b)",
@@ -107,7 +107,7 @@ GERMAN: Final = (
         "name",
         "speaker",
         "komme kommen stamme",
-        r"\b(?:komme|stamme|kommen)(?: ich| wir)?(?: (?:ursprünglich|eigentlich|gebürtig|selbst))* aus {V}",
+        r"\b(?:komme|stamme|kommen)(?: ich| wir)?(?: (?:ursprünglich|eigentlich|gebürtig|selbst)){0,4} aus {V}",
     ),
     *slot_rules(
         slots.GREW_UP,
@@ -133,11 +133,11 @@ GERMAN: Final = (
         "any",
         "speaker",
         "bin arbeite beruf ist " + _KIN_CUES,
-        rf"\b(?:ich bin|und bin|bin ich|,? bin)(?: (?:von beruf|eigentlich|hauptberuflich|übrigens|selber|ja|auch|seit \w+(?: \w+)?|selbstständige[rn]?|freiberufliche[rn]?|gelernte[rn]?|freie[rn]?|die einzige|der einzige))*,? (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim|auf|der|die)\b)",
+        rf"\b(?:ich bin|und bin|bin ich|,? bin)(?: (?:von beruf|eigentlich|hauptberuflich|übrigens|selber|ja|auch|seit \w+(?: \w{{1,30}})?|selbstständige[rn]?|freiberufliche[rn]?|gelernte[rn]?|freie[rn]?|die einzige|der einzige))*,? (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim|auf|der|die)\b)",
         rf"\barbeite(?: ich)?{_ADV} als (?P<value>(?:[\wäöüß-]{{2,25}} ){{0,2}}?[\wäöüß-]{{3,25}})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim)\b)",
         rf"{_WHOSE} (?:ist|arbeitet als)(?: (?:auch|ja|jetzt|von beruf))? (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim)\b)",
         rf"{_WHO}[^.;!?\n]{{0,40}}, (?:er|sie|der|die) (?:ist|arbeitet als) (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei)\b)",
-        r"\bich bin (?:jetzt |seit \w+ )?(?P<value>in rente|rentner(?:in)?|pensioniert|arbeitslos|selbst(?:st)?ändig|hausfrau|hausmann|in elternzeit|azubi)\b",
+        r"\bich bin (?:jetzt |seit \w{1,30} )?(?P<value>in rente|rentner(?:in)?|pensioniert|arbeitslos|selbst(?:st)?ändig|hausfrau|hausmann|in elternzeit|azubi)\b",
         r"\b(?:bin|wurde) zur? (?P<value>(?-i:[A-ZÄÖÜ])[a-zäöüß-]{4,30}) befördert",
     ),
     *slot_rules(
@@ -145,7 +145,7 @@ GERMAN: Final = (
         "any",
         "speaker",
         "studiere studiert studium",
-        r"\bstudiere(?: ich)?(?: (?:seit \w+|im \w+ semester|noch|gerade|derzeit))* (?P<value>(?-i:[A-ZÄÖÜ])[\wäöüß-]{2,25}(?: und (?-i:[A-ZÄÖÜ])[\wäöüß-]{2,25})?)(?=[.,;!?)]|\s*\Z|\s(?:in|an|und|im|seit|aber)\b)",
+        r"\bstudiere(?: ich)?(?: (?:seit \w{1,30}|im \w{1,30} semester|noch|gerade|derzeit)){0,4} (?P<value>(?-i:[A-ZÄÖÜ])[\wäöüß-]{2,25}(?: und (?-i:[A-ZÄÖÜ])[\wäöüß-]{2,25})?)(?=[.,;!?)]|\s*\Z|\s(?:in|an|und|im|seit|aber)\b)",
         rf"{_WHOSE} studiert (?P<value>(?-i:[A-ZÄÖÜ])[\wäöüß-]{{2,25}})(?=[.,;!?)]|\s*\Z|\s(?:in|an|und)\b)",
     ),
     *slot_rules(
@@ -162,7 +162,7 @@ GERMAN: Final = (
         "word",
         "speaker",
         "verheiratet ledig single geschieden verlobt verwitwet vergeben getrennt",
-        r"\b(?:ich bin|bin|wir sind|sind)(?: (?:seit \w+(?: \w+)?|jetzt|frisch|glücklich|noch|wieder|inzwischen|mittlerweile))* (?P<value>verheiratet|ledig|single|geschieden|verlobt|verwitwet|getrennt|vergeben)\b",
+        r"\b(?:ich bin|bin|wir sind|sind)(?: (?:seit \w{1,30}(?: \w{1,30})?|jetzt|frisch|glücklich|noch|wieder|inzwischen|mittlerweile)){0,4} (?P<value>verheiratet|ledig|single|geschieden|verlobt|verwitwet|getrennt|vergeben)\b",
         r"\b(?:haben uns|habe mich) (?P<value>getrennt|verlobt|scheiden lassen)\b",
     ),
     *slot_rules(
@@ -187,15 +187,15 @@ GERMAN: Final = (
         "word",
         "speaker",
         "fleisch",
-        r"\besse(?: ich)?(?: (?:gar|seit \w+|jetzt))* (?P<value>kein Fleisch)(?: mehr)?\b",
+        r"\besse(?: ich)?(?: (?:gar|seit \w{1,30}|jetzt)){0,4} (?P<value>kein Fleisch)(?: mehr)?\b",
     ),
     *slot_rules(
         slots.AVOIDS,
         "list",
         "speaker",
         "esse trinke vertrage rauche mag isst trinkt verträgt",
-        rf"\b(?:esse|trinke|vertrage)(?: ich)?(?: (?:selbst|gar|leider|auch))* kein(?:e[nr]?)? (?!Fleisch){_NOUNS}",
-        rf"{_WHOSE} (?:isst|trinkt|verträgt)(?: (?:gar|leider|auch))* kein(?:e[nr]?)? {_NOUNS}",
+        rf"\b(?:esse|trinke|vertrage)(?: ich)?(?: (?:selbst|gar|leider|auch)){{0,4}} kein(?:e[nr]?)? (?!Fleisch){_NOUNS}",
+        rf"{_WHOSE} (?:isst|trinkt|verträgt)(?: (?:gar|leider|auch)){{0,4}} kein(?:e[nr]?)? {_NOUNS}",
         r"\besse alles außer (?P<value>[\wäöüß-]{3,25})",
     ),
     *slot_rules(
@@ -203,8 +203,8 @@ GERMAN: Final = (
         "list",
         "speaker",
         "allergisch allergie allergien unverträglichkeit " + _KIN_CUES,
-        rf"\b(?:ich )?(?:bin|reagiere)(?: ich)?(?: (?:sehr|stark|leider|auch|hoch|schwer))* (?:allergisch (?:gegen|auf) {_NOUNS}|(?:gegen|auf) (?P<value2>[\wäöüß-]{{3,25}}(?: und [\wäöüß-]{{3,25}})?) allergisch)",
-        rf"\b(?:ich )?habe(?: ich)? (?:eine? )?(?:\w+ )?allergie gegen {_NOUNS}",
+        rf"\b(?:ich )?(?:bin|reagiere)(?: ich)?(?: (?:sehr|stark|leider|auch|hoch|schwer)){{0,4}} (?:allergisch (?:gegen|auf) {_NOUNS}|(?:gegen|auf) (?P<value2>[\wäöüß-]{{3,25}}(?: und [\wäöüß-]{{3,25}})?) allergisch)",
+        rf"\b(?:ich )?habe(?: ich)? (?:eine? )?(?:\w{{1,30}} )?allergie gegen {_NOUNS}",
         r"\b(?:ich )?habe(?: ich)? eine (?P<value>(?-i:[A-ZÄÖÜ])[\wäöüß]{2,20})(?:allergie|-Allergie)\b",
         rf"{_WHOSE} (?:ist|reagiert) (?:allergisch (?:gegen|auf) {_NOUNS}|(?:gegen|auf) (?P<value2>[\wäöüß-]{{3,25}}) allergisch)",
     ),
@@ -215,10 +215,10 @@ GERMAN: Final = (
         "allergisch mehr aufgehört verkauft gestorben tot",
         r"\b(?:bin|reagiere) (?:doch )?(?:nicht(?: mehr)?) (?:allergisch (?:gegen|auf) {GF}|(?:gegen|auf) (?P<gone2>[\wäöüß-]{3,25}) allergisch)",
         r"\b(?:habe|haben) (?:mit dem|mit der|mit) (?P<gone>[\wäöüß-]{3,25}) aufgehört\b",
-        r"\b(?:habe|haben) (?:meine?n?|unsere?n?|das|den|die) (?P<gone>(?:\w+ )?(?-i:[A-ZÄÖÜ])[\wäöüß-]{2,25}) (?:verkauft|gekündigt|verschenkt|abgegeben|abgeschafft)\b",
+        r"\b(?:habe|haben) (?:meine?n?|unsere?n?|das|den|die) (?P<gone>(?:\w{1,30} )?(?-i:[A-ZÄÖÜ])[\wäöüß-]{2,25}) (?:verkauft|gekündigt|verschenkt|abgegeben|abgeschafft)\b",
         r"\b(?:habe|nutze|benutze|spiele|nehme|fahre|haben|nutzen|verwenden)(?: ich| wir)? (?P<gone>(?-i:[A-ZÄÖÜ])[\w'+#-]{1,25}) nicht mehr\b",
         r"\b(?:habe|haben)(?: ich| wir)? kein(?:en?)? (?P<gone>(?-i:[A-ZÄÖÜ])[\wäöüß-]{2,25}) mehr\b",
-        r"\b(?:unser|mein|unsere|meine) (?P<gone>(?:hund|katze|kater|hamster|pferd|kaninchen|vogel|wellensittich)(?: (?-i:[A-Z])\w+)?) (?:ist (?:\w+ ){0,3})?(?:gestorben|tot|eingeschläfert worden)",
+        r"\b(?:unser|mein|unsere|meine) (?P<gone>(?:hund|katze|kater|hamster|pferd|kaninchen|vogel|wellensittich)(?: (?-i:[A-Z])\w{1,30})?) (?:ist (?:\w{1,30} ){0,3})?(?:gestorben|tot|eingeschläfert worden)",
     ),
     *slot_rules(
         slots.HEALTH,
@@ -226,9 +226,9 @@ GERMAN: Final = (
         "speaker",
         "habe haben hat leide asthma diabetes adhs zöliakie migräne arthrose legasthenie bin schwanger diabetiker diabetikerin linkshänder linkshänderin "
         + _KIN_CUES,
-        rf"\b(?:ich )?(?:habe|leide (?:an|unter)|hab)(?: (?:leider|auch|ich|selbst|seit \w+))* (?:einen? )?(?P<value>{_ILLS})\b",
+        rf"\b(?:ich )?(?:habe|leide (?:an|unter)|hab)(?: (?:leider|auch|ich|selbst|seit \w{{1,30}})){{0,4}} (?:einen? )?(?P<value>{_ILLS})\b",
         rf"{_THEY} (?:hat|leidet (?:an|unter)) (?:einen? )?(?P<value>{_ILLS})\b",
-        r"\bich bin (?:im \w+ monat )?(?P<value>schwanger|diabetiker(?:in)?|asthmatiker(?:in)?|schwerhörig|gehörlos|blind|farbenblind|laktoseintolerant|linkshänder(?:in)?|legastheniker(?:in)?|rollstuhlfahrer(?:in)?)\b",
+        r"\bich bin (?:im \w{1,30} monat )?(?P<value>schwanger|diabetiker(?:in)?|asthmatiker(?:in)?|schwerhörig|gehörlos|blind|farbenblind|laktoseintolerant|linkshänder(?:in)?|legastheniker(?:in)?|rollstuhlfahrer(?:in)?)\b",
         rf"{_WHOSE} ist (?P<value>schwanger|diabetiker(?:in)?|asthmatiker(?:in)?|schwerhörig|gehörlos|blind|linkshänder(?:in)?)\b",
     ),
     *slot_rules(
@@ -236,35 +236,35 @@ GERMAN: Final = (
         "any",
         "speaker",
         "nehme",
-        r"\bnehme(?: ich)?(?: (?:jeden \w+|täglich|morgens|abends|dagegen|seit \w+|regelmäßig|dafür))* (?P<value>(?-i:[A-ZÄÖÜ])[\wäöüß-]*(?:in|ol|il|an|en|um|fen|pril|statin|tabletten|tropfen|medikamente|antibiotika|spray|cortison)|(?:\w+ )?(?:tabletten|medikamente|antibiotika|insulin|ibuprofen|metformin|paracetamol|ritalin))(?=[.,;!?)]|\s*\Z|\s(?:und|gegen|am|morgens|abends|täglich|zweimal|seit|für)\b)",
+        r"\bnehme(?: ich)?(?: (?:jeden \w{1,30}|täglich|morgens|abends|dagegen|seit \w{1,30}|regelmäßig|dafür)){0,4} (?P<value>(?-i:[A-ZÄÖÜ])[\wäöüß-]*(?:in|ol|il|an|en|um|fen|pril|statin|tabletten|tropfen|medikamente|antibiotika|spray|cortison)|(?:\w{1,30} )?(?:tabletten|medikamente|antibiotika|insulin|ibuprofen|metformin|paracetamol|ritalin))(?=[.,;!?)]|\s*\Z|\s(?:und|gegen|am|morgens|abends|täglich|zweimal|seit|für)\b)",
     ),
     *slot_rules(
         slots.AFRAID,
         "any",
         "speaker",
         "angst höhenangst flugangst",
-        rf"\bhabe (?:\w+ )?angst vor(?: dem| der| den)? {_NOUNS}",
+        rf"\bhabe (?:\w{{1,30}} )?angst vor(?: dem| der| den)? {_NOUNS}",
     ),
     *slot_rules(
         slots.SPEAKS,
         "list",
         "speaker",
         "spreche",
-        r"\bspreche(?: ich)?(?: (?:fließend|ganz gut|gut|ein bisschen|etwas|auch|nur|ein wenig|perfekt))* (?P<value>(?-i:[A-ZÄÖÜ])[a-zäöüß]*isch(?:(?:, | und )(?:etwas |ein bisschen )?(?-i:[A-ZÄÖÜ])[a-zäöüß]*isch){0,4})",
+        r"\bspreche(?: ich)?(?: (?:fließend|ganz gut|gut|ein bisschen|etwas|auch|nur|ein wenig|perfekt)){0,4} (?P<value>(?-i:[A-ZÄÖÜ])[a-zäöüß]*isch(?:(?:, | und )(?:etwas |ein bisschen )?(?-i:[A-ZÄÖÜ])[a-zäöüß]*isch){0,4})",
     ),
     *slot_rules(
         slots.LEARNS,
         "list",
         "speaker",
         "lerne",
-        r"\blerne(?: ich)?(?: (?:gerade|seit \w+(?: \w+)?|jetzt|derzeit))* (?P<value>(?-i:[A-ZÄÖÜ])[a-zäöüß]*isch|klavier|gitarre|geige)\b",
+        r"\blerne(?: ich)?(?: (?:gerade|seit \w{1,30}(?: \w{1,30})?|jetzt|derzeit)){0,4} (?P<value>(?-i:[A-ZÄÖÜ])[a-zäöüß]*isch|klavier|gitarre|geige)\b",
     ),
     *slot_rules(
         slots.PLAYS,
         "list",
         "speaker",
         "spiele",
-        r"\bspiele(?: ich)?(?: (?:gern|gerne|seit \w+(?: \w+)?|auch|selbst|in der freizeit))* (?!mit|eine|auf|keine)(?P<value>[\wäöüß-]{3,25}(?: und [\wäöüß-]{3,25})?)(?=[.,;!?)]|\s*\Z|\s(?:in|im|seit|und|aber|mit|jeden)\b)",
+        r"\bspiele(?: ich)?(?: (?:gern|gerne|seit \w+(?: \w{1,30})?|auch|selbst|in der freizeit)){0,4} (?!mit|eine|auf|keine)(?P<value>[\wäöüß-]{3,25}(?: und [\wäöüß-]{3,25})?)(?=[.,;!?)]|\s*\Z|\s(?:in|im|seit|und|aber|mit|jeden)\b)",
     ),
     *slot_rules(
         slots.LIKES,
@@ -279,22 +279,22 @@ GERMAN: Final = (
         "any",
         "speaker",
         "hund hunde katze katzen kater hamster pferd kaninchen wellensittich hündin welpe hühner schildkröte meerschweinchen",
-        rf"\b(?:habe|haben|halte|adoptiert)\b[^.;!?\n]{{0,60}}? (?P<value>(?:{_NUM}) (?:\w+ ){{0,2}}?(?:hunde?|katzen?|kater|hamster|pferde?|kaninchen|wellensittiche?|hündin|welpen?|hühner|schildkröten?|meerschweinchen)(?:(?: namens|, (?:der|die|das) heißt)? (?-i:[A-ZÄÖÜ])\w+)?)(?=[.,;!?)]|\s*\Z|\s(?:und|aber|der|die|das|adoptiert|bekommen|gekauft)\b)",
-        r"\b(?:mein|unser|meine|unsere) (?P<value>(?:hund|katze|kater|hamster|pferd|kaninchen|hündin)(?: heißt)? (?-i:[A-ZÄÖÜ])\w+)(?=[.,;!?)]|\s*\Z|\s(?:ist|hat|und|mag|frisst|schläft)\b)",
+        rf"\b(?:habe|haben|halte|adoptiert)\b[^.;!?\n]{{0,60}}? (?P<value>(?:{_NUM}) (?:\w{{1,30}} ){{0,2}}?(?:hunde?|katzen?|kater|hamster|pferde?|kaninchen|wellensittiche?|hündin|welpen?|hühner|schildkröten?|meerschweinchen)(?:(?: namens|, (?:der|die|das) heißt)? (?-i:[A-ZÄÖÜ])\w{{1,30}})?)(?=[.,;!?)]|\s*\Z|\s(?:und|aber|der|die|das|adoptiert|bekommen|gekauft)\b)",
+        r"\b(?:mein|unser|meine|unsere) (?P<value>(?:hund|katze|kater|hamster|pferd|kaninchen|hündin)(?: heißt)? (?-i:[A-ZÄÖÜ])\w{1,30})(?=[.,;!?)]|\s*\Z|\s(?:ist|hat|und|mag|frisst|schläft)\b)",
     ),
     *slot_rules(
         slots.DRIVES,
         "any",
         "speaker",
         "fahre",
-        r"\bfahre(?: ich)?(?: \w+)? (?:einen?|eine) (?P<value>(?:(?:alten?|neuen?|kleinen?) )?(?-i:[A-ZÄÖÜ])[\w-]{1,20}(?: (?-i:[A-Z0-9])[\w-]{0,15})*)(?=[.,;!?)]|\s*\Z|\s(?:und|aber|mit)\b)",
+        r"\bfahre(?: ich)?(?: \w{1,30})? (?:einen?|eine) (?P<value>(?:(?:alten?|neuen?|kleinen?) )?(?-i:[A-ZÄÖÜ])[\w-]{1,20}(?: (?-i:[A-Z0-9])[\w-]{0,15})*)(?=[.,;!?)]|\s*\Z|\s(?:und|aber|mit)\b)",
     ),
     *slot_rules(
         slots.OWNS,
         "any",
         "speaker",
         "besitze hab habe gekauft fotografiere",
-        r"\b(?:besitze|hab|habe|haben|fotografiere mit)(?: mir| uns)?(?: (?:gerade|neulich|kürzlich|letzte woche|gestern))? (?:einen?|eine|einer|einem) (?P<value>(?:\w+ )?(?:auto|wohnung|haus|garten|schrebergarten|boot|wohnmobil|klavier|gitarre|kamera|fahrrad|e-bike|motorrad)|(?-i:[A-Z])[\w-]{1,15}(?: (?-i:[A-Z0-9])[\w-]{1,15}){1,3})(?: gekauft)?(?=[.,;!?)]|\s*\Z|\s(?:in|und|aber|mit)\b)",
+        r"\b(?:besitze|hab|habe|haben|fotografiere mit)(?: mir| uns)?(?: (?:gerade|neulich|kürzlich|letzte woche|gestern))? (?:einen?|eine|einer|einem) (?P<value>(?:\w{1,30} )?(?:auto|wohnung|haus|garten|schrebergarten|boot|wohnmobil|klavier|gitarre|kamera|fahrrad|e-bike|motorrad)|(?-i:[A-Z])[\w-]{1,15}(?: (?-i:[A-Z0-9])[\w-]{1,15}){1,3})(?: gekauft)?(?=[.,;!?)]|\s*\Z|\s(?:in|und|aber|mit)\b)",
     ),
     *slot_rules(
         slots.PLAN,
@@ -357,7 +357,7 @@ GERMAN: Final = (
         "date",
         "thing",
         "deadline termin prüfung klausur hochzeit abgabe release start handwerker umzug kommt schreibe auftritt findet steigt startet beginnt ist",
-        r"\b(?:der|die|das|unser|unsere|mein|meine) (?P<thing>deadline|termin|prüfung|klausur|hochzeit|abgabe|release|start|umzug|launch|party|operation|feier|vorstellung|besprechung|meeting)(?: \w+)?(?:\s(?:ist|findet|wurde|beginnt|jetzt|auf|verschoben|der|den|am)){1,5} {W}",
+        r"\b(?:der|die|das|unser|unsere|mein|meine) (?P<thing>deadline|termin|prüfung|klausur|hochzeit|abgabe|release|start|umzug|launch|party|operation|feier|vorstellung|besprechung|meeting)(?: \w{1,30})?(?:\s(?:ist|findet|wurde|beginnt|jetzt|auf|verschoben|der|den|am)){1,5} {W}",
         r"\b(?:der|die|das|unser|unsere|mein|meine) (?:erste |nächste |letzte |große )?(?P<thing>(?-i:[A-ZÄÖÜ])[\wäöüß-]{3,25}) (?:ist|findet|startet|beginnt|steigt)(?: (?:am|jetzt am|auf den))? (?P<value>{DAY})",
         r"\bschreibe(?: ich)? (?:am )?{W} (?:eine |die )?(?P<thing>klausur|prüfung)",
         r"\b(?:der|die) (?P<thing>handwerker|maler|umzugsfirma)\b[^.;!?\n]{0,40}? kommt am {W}",
@@ -375,7 +375,7 @@ GERMAN: Final = (
         "speaker",
         "benutze benutzen nutze nutzen verwende verwenden hosten arbeiten arbeite umgestiegen gewechselt",
         rf"\b(?:wir|ich) {_TOOLS_BEFORE} (?P<value>(?-i:[A-Z])[\w.+#-]{{1,20}}(?: (?-i:[A-Z0-9])[\w.+#-]{{0,15}})?)(?=[.,;!?]|\s*\Z|\s(?:und|für|als|aber|mit|zum)\b)",
-        r"\bhosten(?: \w+)? (?:bei|auf) {S}(?=[.,;!?]|\s*\Z|\s(?:und|aber)\b)",
+        r"\bhosten(?: \w{1,30})? (?:bei|auf) {S}(?=[.,;!?]|\s*\Z|\s(?:und|aber)\b)",
     ),
     *slot_rules(
         slots.TOOL,
@@ -389,7 +389,7 @@ GERMAN: Final = (
         "text",
         "speaker",
         "gewechselt umgestiegen statt migriert",
-        r"\b(?:sind|haben)(?: \w+)? von {OLD} (?:zu|auf|nach) {S} (?:gewechselt|umgestiegen|migriert|gewechselt)",
+        r"\b(?:sind|haben)(?: \w{1,30})? von {OLD} (?:zu|auf|nach) {S} (?:gewechselt|umgestiegen|migriert|gewechselt)",
     ),
 )
 """The rules of German."""

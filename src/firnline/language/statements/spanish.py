@@ -21,7 +21,7 @@ _KIN_CUES: Final = (
     " tío tía primo prima sobrino sobrina nieto nieta suegro suegra cuñado cuñada amigo amiga compañero compañera jefe jefa médico médica doctor doctora dentista"
     " profesor profesora profe vecino vecina casero casera socio socia entrenador entrenadora albañil fontanero abogado abogada psicólogo psicóloga"
 )
-_ADV: Final = r"(?: (?:ahora|actualmente|ya|también|todavía|aún|solo|sola|desde (?:hace )?\w+(?: \w+)?|hoy|mismo|siempre|mucho|además|sigo|por ahora|aquí)){0,3}"
+_ADV: Final = r"(?: (?:ahora|actualmente|ya|también|todavía|aún|solo|sola|desde (?:hace )?\w+(?: \w{1,30})?|hoy|mismo|siempre|mucho|además|sigo|por ahora|aquí)){0,3}"
 _END: Final = slots.END_FAR
 _NAME: Final = r"(?P<value>(?-i:[A-ZÁÉÍÓÚÑ])[\w'’áéíóúñ-]{1,20}(?: (?:(?-i:[A-ZÁÉÍÓÚÑ])[\w'’áéíóúñ-]{1,20}|de|del|la|los)){0,3})"
 _NP: Final = rf"(?P<value>(?:[\wáéíóúñ-]{{1,20}} ){{0,4}}?[\wáéíóúñ-]{{2,25}}){_END}"
@@ -30,10 +30,10 @@ _NUM: Final = r"(?:un[oa]?|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|\d{1
 _JOB: Final = (
     r"(?!(?:vegan|vegetarian|alérgic|celíac|diabétic|español|mexican|argentin|colombian|chilen|peruan|catalan|vasc|gallego|gallega|andaluz|solter|casad|viud|divorciad|madre|padre|zurd|fumador|cliente|fan|hij[oa]|alt[oa]|baj[oa]|nuev[oa]"
     r"|asmátic|intolerante|estudiante|dueñ|usuari|miembro|principiante|person|mejor|much|tan|muy|el|la|los|las|un|una|de|del|así|yo|consciente|feliz|capaz|disléxic|celos|tímid|tont|pobre|ric[oa]|autista))"
-    r"[a-záéíóúñ]+(?:ero|era|or|ora|ista|nte|nta|ico|ica|ivo|iva|ogo|oga|ado|ada|ario|aria|ano|ana|tor|triz|iz|feur|al|az|able|ta|ólogo|óloga|urgo|urga|ef|on|ona|ente)(?: (?:jubilad[oa]|autónom[oa]|de (?:\w+ )?\w+|freelance|técnic[oa]|gráfic[oa]|civil|industrial|social|clínic[oa]|web))?"
+    r"[a-záéíóúñ]+(?:ero|era|or|ora|ista|nte|nta|ico|ica|ivo|iva|ogo|oga|ado|ada|ario|aria|ano|ana|tor|triz|iz|feur|al|az|able|ta|ólogo|óloga|urgo|urga|ef|on|ona|ente)(?: (?:jubilad[oa]|autónom[oa]|de (?:\w{1,30} )?\w{1,30}|freelance|técnic[oa]|gráfic[oa]|civil|industrial|social|clínic[oa]|web))?"
 )
 _ILLS: Final = (
-    r"(?:asma|azúcar(?: alto)?|diabetes(?: tipo \w+)?|tdah|autismo|epilepsia|migrañas?|artritis|artrosis|hipertensión|tensión alta|depresión|ansiedad|insomnio|celiaquía|psoriasis|dislexia|escoliosis|una hernia(?: \w+)?|hernia(?: \w+)?"
+    r"(?:asma|azúcar(?: alto)?|diabetes(?: tipo \w{1,30})?|tdah|autismo|epilepsia|migrañas?|artritis|artrosis|hipertensión|tensión alta|depresión|ansiedad|insomnio|celiaquía|psoriasis|dislexia|escoliosis|una hernia(?: \w{1,30})?|hernia(?: \w{1,30})?"
     r"|fibromialgia|tiroides|hipotiroidismo|colesterol(?: alto)?|cáncer|endometriosis|anemia|reflujo|vértigo|tinnitus|parkinson|esclerosis múltiple|crohn|colon irritable|problemas de (?:espalda|rodilla|corazón)|dolor de espalda|mala espalda|apnea del sueño|osteoporosis|lupus|gota)"
 )
 _LANGS: Final = r"(?:español|castellano|catalán|gallego|euskera|vasco|inglés|francés|alemán|italiano|portugués|ruso|chino|mandarín|japonés|coreano|árabe|hebreo|griego|turco|polaco|rumano|neerlandés|holandés|sueco|noruego|danés|finés|ucraniano|checo|húngaro|hindi|quechua|guaraní|náhuatl|valenciano|latín)"
@@ -63,9 +63,9 @@ SPANISH: Final = (
         "any",
         "speaker",
         "hijos hijas hijo hija gemelos mellizos niños madre padre",
-        rf"\b(?:tengo|tenemos)(?: ya)? (?P<value>(?:{_NUM})(?: pequeñ[oa]s?)? (?:hij[oa]s?|niñ[oa]s|gemel[oa]s|mellizos)(?:, (?-i:[A-Z])\w+(?:(?: y|,) (?-i:[A-Z])\w+){{0,3}})?)",
+        rf"\b(?:tengo|tenemos)(?: ya)? (?P<value>(?:{_NUM})(?: pequeñ[oa]s?)? (?:hij[oa]s?|niñ[oa]s|gemel[oa]s|mellizos)(?:, (?-i:[A-Z])\w+(?:(?: y|,) (?-i:[A-Z])\w{{1,30}}){{0,3}})?)",
         rf"\bmis (?P<value>{_NUM} (?:hij[oa]s|niñ[oa]s))\b",
-        rf"\b(?:soy|y) (?P<value>(?:madre|padre) de (?:{_NUM}|mellizos|gemelos|gemelas|una \w+|un \w+))\b",
+        rf"\b(?:soy|y) (?P<value>(?:madre|padre) de (?:{_NUM}|mellizos|gemelos|gemelas|una \w{{1,30}}|un \w{{1,30}}))\b",
     ),
     *slot_rules(
         slots.SIBLINGS,
@@ -88,7 +88,7 @@ SPANISH: Final = (
         "speaker",
         "vivo vivimos resido mudé mudado mudamos mudar mudo vive viven mudado trasladé trasladado",
         rf"(?<!que )\b(?:vivo|vivimos|resido){_ADV}(?: (?:con|sol[oa]|cerca de|en un[ao]? [^.,;!?\n]{{1,25}}?)[^.,;!?\n]{{0,20}}?)? en (?:un (?:pueblo|piso|barrio) (?:de|en|cerca de) )?(?!un\b|una\b|casa\b|el piso|la\b|el\b){{V}}",
-        r"\b(?:me mudé|me he mudado|nos mudamos|nos hemos mudado|me acabo de mudar|nos acabamos de mudar|me trasladé|me he trasladado)(?: (?:hace \w+ \w+|ayer|la semana pasada|el mes pasado))?(?: de {OLD})? a {V}",
+        r"\b(?:me mudé|me he mudado|nos mudamos|nos hemos mudado|me acabo de mudar|nos acabamos de mudar|me trasladé|me he trasladado)(?: (?:hace \w{1,30} \w{1,30}|ayer|la semana pasada|el mes pasado))?(?: de {OLD})? a {V}",
         rf"{_WHOSE} (?:vive|viven){_ADV} en {{V}}",
         rf"{_WHO}[^.;!?\n]{{0,50}}, (?:vive|y vive) en {{V}}",
         r"\bya no (?:vivo|vivimos) en {GONE}(?=[.,;!]|\s*\Z|\s(?:y|sino|pero|desde)\b)",
@@ -131,7 +131,7 @@ SPANISH: Final = (
         "any",
         "speaker",
         "soy trabajo es dedico somos " + _KIN_CUES,
-        rf"\b(?:soy|y soy)(?: (?:también|ahora|desde hace \w+ \w+))* (?P<value>{_JOB})(?=[.,;!?)–]|\s-\s|\s*\Z|\s(?:y|en|pero|desde|por|que|a|con|así|jubilad[oa]|de formación|de profesión)\b)",
+        rf"\b(?:soy|y soy)(?: (?:también|ahora|desde hace \w{{1,30}} \w{{1,30}})){{0,4}} (?P<value>{_JOB})(?=[.,;!?)–]|\s-\s|\s*\Z|\s(?:y|en|pero|desde|por|que|a|con|así|jubilad[oa]|de formación|de profesión)\b)",
         r"\b(?<!mi )(?<!el )trabajo(?: ahora| actualmente)? (?:como|de) (?P<value>(?:[\wáéíóúñ-]{2,20} ){0,3}?[\wáéíóúñ-]{3,20})(?=[.,;!?)]|\s*\Z|\s(?:y|en|pero|para|desde|así)\b)",
         rf"{_WHOSE} (?:es|trabaja (?:como|de))(?: también)? (?P<value>{_JOB})(?=[.,;!?)–]|\s*\Z|\s(?:y|en|pero|desde|por|que|a|con)\b)",
         r"\b(?:estoy|soy) (?P<value>jubilad[oa]|en paro|desemplead[oa]|autónom[oa]|prejubilad[oa])\b",
@@ -166,7 +166,7 @@ SPANISH: Final = (
         "word",
         "speaker",
         "casado casada soltero soltera divorciado divorciada viudo viuda separado separada prometido prometida",
-        r"\b(?:estoy|soy|estamos|me he|nos hemos)(?: (?:felizmente|ya|ahora|recién))* (?P<value>casad[oa]s?|solter[oa]|divorciad[oa]|viud[oa]|separad[oa]|prometid[oa]s?)\b",
+        r"\b(?:estoy|soy|estamos|me he|nos hemos)(?: (?:felizmente|ya|ahora|recién)){0,4} (?P<value>casad[oa]s?|solter[oa]|divorciad[oa]|viud[oa]|separad[oa]|prometid[oa]s?)\b",
         r"\b(?P<value>me casé|nos casamos|me divorcié|me separé)(?= (?:hace|en|el|la)\b|[.,;!]|\s*\Z)",
     ),
     *slot_rules(
@@ -218,7 +218,7 @@ SPANISH: Final = (
         r"\b(?:tenía|teníamos) (?:un|una) (?P<gone>[\wáéíóúñ]{3,20}) pero (?:lo|la) (?:vendí|vendimos|regalé)",
         r"\b(?:dejé|he dejado|dejamos|hemos dejado) de (?:usar|tomar|beber|comer|jugar al?|estudiar|utilizar) {GF}",
         r"\bya no (?:uso|usamos|tengo|tenemos|tomo|juego al?|conduzco)(?: (?:el|la|mi|un|una|nuestro))? {GF}",
-        r"\b(?:mi|nuestr[oa]|el|la) (?P<gone>(?:perr[oa]|gat[oa]|hámster|caballo|conejo|loro)(?: (?-i:[A-Z])\w+)?) (?:murió|ha muerto|se murió|falleció)\b",
+        r"\b(?:mi|nuestr[oa]|el|la) (?P<gone>(?:perr[oa]|gat[oa]|hámster|caballo|conejo|loro)(?: (?-i:[A-Z])\w{1,30})?) (?:murió|ha muerto|se murió|falleció)\b",
     ),
     *slot_rules(
         slots.HEALTH,
@@ -245,14 +245,14 @@ SPANISH: Final = (
         "list",
         "speaker",
         "miedo fobia pánico",
-        rf"\b(?:tengo|me da|me dan) (?:\w+ )?(?:miedo|fobia|pánico)(?: a| al| a las| a los| a la)? {_LIST}",
+        rf"\b(?:tengo|me da|me dan) (?:\w{{1,30}} )?(?:miedo|fobia|pánico)(?: a| al| a las| a los| a la)? {_LIST}",
     ),
     *slot_rules(
         slots.SPEAKS,
         "list",
         "speaker",
         "hablo hablamos",
-        rf"(?<!no )\bhablo(?: (?:bien|perfectamente|un poco de|algo de|con fluidez))* (?P<value>{_LANGS}(?:(?:,? y |, | e )(?:un poco de |algo de )?{_LANGS}){{0,4}})",
+        rf"(?<!no )\bhablo(?: (?:bien|perfectamente|un poco de|algo de|con fluidez)){{0,4}} (?P<value>{_LANGS}(?:(?:,? y |, | e )(?:un poco de |algo de )?{_LANGS}){{0,4}})",
     ),
     *slot_rules(
         slots.LEARNS,
@@ -274,8 +274,8 @@ SPANISH: Final = (
         "any",
         "speaker",
         "perro perra perros gato gata gatos conejo hámster caballo loro tortuga gallinas periquito",
-        rf"\b(?:tengo|tenemos|hemos adoptado|adopté|vivo)\b[^.;!?\n]{{0,60}}? (?P<value>(?:{_NUM}) (?:perr[oa]s?|gat[oa]s?|conej[oa]s?|hámster(?:es)?|caballos?|loros?|tortugas?|gallinas|periquitos?|galg[oa])(?:,? (?:que se llama|llamad[oa]))?(?:,? (?-i:[A-Z])\w+)?)(?=[.,;!?)]|\s*\Z|\s(?:y|que|de|pero|en|desde|con)\b)",
-        r"\b(?:mi|nuestr[oa]) (?P<value>(?:perr[oa]|gat[oa]|conejo|hámster)(?:,? se llama)? (?-i:[A-Z])\w+)(?=[.,;!?)]|\s*\Z|\s(?:es|tiene|y|duerme|come|está)\b)",
+        rf"\b(?:tengo|tenemos|hemos adoptado|adopté|vivo)\b[^.;!?\n]{{0,60}}? (?P<value>(?:{_NUM}) (?:perr[oa]s?|gat[oa]s?|conej[oa]s?|hámster(?:es)?|caballos?|loros?|tortugas?|gallinas|periquitos?|galg[oa])(?:,? (?:que se llama|llamad[oa]))?(?:,? (?-i:[A-Z])\w{{1,30}})?)(?=[.,;!?)]|\s*\Z|\s(?:y|que|de|pero|en|desde|con)\b)",
+        r"\b(?:mi|nuestr[oa]) (?P<value>(?:perr[oa]|gat[oa]|conejo|hámster)(?:,? se llama)? (?-i:[A-Z])\w{1,30})(?=[.,;!?)]|\s*\Z|\s(?:es|tiene|y|duerme|come|está)\b)",
     ),
     *slot_rules(
         slots.DRIVES,
@@ -290,7 +290,7 @@ SPANISH: Final = (
         "any",
         "speaker",
         "vamos voy viajo viajamos vuelo volamos caso casamos reservado reservamos iremos iré mudo",
-        rf"\b(?P<value>(?:nos vamos|me voy|vamos|voy|viajo|viajamos|volamos|iremos|viajaremos|me mudo|nos mudamos) (?:de \w+ )?a (?-i:[A-ZÁÉÍÓÚ])[\wáéíóúñ]{{2,20}}(?: (?-i:[A-Z])\w+)?(?:,? (?:el |en |la )?{slots.WHEN}(?: de \w+)?)?)",
+        rf"\b(?P<value>(?:nos vamos|me voy|vamos|voy|viajo|viajamos|volamos|iremos|viajaremos|me mudo|nos mudamos) (?:de \w{{1,30}} )?a (?-i:[A-ZÁÉÍÓÚ])[\wáéíóúñ]{{2,20}}(?: (?-i:[A-Z])\w{{1,30}})?(?:,? (?:el |en |la )?{slots.WHEN}(?: de \w{{1,30}})?)?)",
         r"\b(?P<value>me caso (?:el|en) [^.,;!?\n]{3,25}|nos casamos (?:el|en) [^.,;!?\n]{3,25})",
         r"\b(?P<value>(?:hemos reservado|he reservado|reservé|reservamos) [^.,;!?\n]{3,50}?)(?=[.,;!?]|\s*\Z|\s(?:y|pero|porque)\b)",
     ),
@@ -300,17 +300,17 @@ SPANISH: Final = (
         "speaker",
         "quiero objetivo meta sueño",
         r"\bmi (?:objetivo|meta|sueño) es (?P<value>[^.;!?\n]{5,60})(?=[.;!?]|\s*\Z)",
-        r"\bquiero (?P<value>(?:perder \w+ (?:kilos|quilos)|ser (?:[\wáéíóúñ]{4,20})|aprender a \w+|correr (?:un|una) \w+|comprar(?:me)? (?:un|una) (?:piso|casa|coche)|dejar de fumar|montar (?:mi|un) \w+)[^.,;!?\n]{0,30}?)(?=[.,;!?]|\s*\Z|\s(?:y|pero|porque)\b)",
+        r"\bquiero (?P<value>(?:perder \w{1,30} (?:kilos|quilos)|ser (?:[\wáéíóúñ]{4,20})|aprender a \w{1,30}|correr (?:un|una) \w{1,30}|comprar(?:me)? (?:un|una) (?:piso|casa|coche)|dejar de fumar|montar (?:mi|un) \w{1,30})[^.,;!?\n]{0,30}?)(?=[.,;!?]|\s*\Z|\s(?:y|pero|porque)\b)",
     ),
     *slot_rules(
         slots.OWN,
         "any",
         "speaker",
         "número teléfono correo dirección favorito favorita talla",
-        r"\bmi (?:nuev[oa] )?(?P<thing>(?:número(?: de \w+)?|teléfono|móvil|correo(?: electrónico)?|email)) es(?: ahora)?(?: el)?:? (?P<value>(?=[^,;!?\n]{0,40}[\d@])[^,;!?\n]{3,50}?)(?=[,;!?]|\.\s|\.?\s*\Z)",
+        r"\bmi (?:nuev[oa] )?(?P<thing>(?:número(?: de \w{1,30})?|teléfono|móvil|correo(?: electrónico)?|email)) es(?: ahora)?(?: el)?:? (?P<value>(?=[^,;!?\n]{0,40}[\d@])[^,;!?\n]{3,50}?)(?=[,;!?]|\.\s|\.?\s*\Z)",
         r"\bmi (?:nueva )?(?P<thing>dirección) es(?: ahora)?:? (?P<value>(?=[^;!?\n]{0,60}\d)(?-i:[A-Z0-9])[^;!?\n]{3,80}?)(?=[;!?]|\.\s|\.?\s*\Z)",
         r"\bmi (?P<thing>[\wáéíóúñ]{3,20} favorit[oa]) es(?: ahora)? (?P<value>[^.,;!?\n]{1,50}?)(?=[.,;!?]|\s(?:y|pero)\b|\s*\Z)",
-        r"\bmi (?P<thing>talla(?: de \w+)?) es (?:la )?(?P<value>\w{1,4})\b",
+        r"\bmi (?P<thing>talla(?: de \w{1,30})?) es (?:la )?(?P<value>\w{1,4})\b",
     ),
     *slot_rules(
         slots.TITLE,

@@ -41,7 +41,7 @@ _TEXT_END: Final = regex(
 )
 _EDGES: Final = " \"'“”„«».,;:!?’-–—…"
 _LIST: Final = regex(
-    r"\s*(?:,\s*(?:and|or|und|oder|y|o|e|et|ou|и|или)\s+|[,;、]|\s(?:and|or|und|oder|y|e|et|ou|и|или|as well as|sowie)\s|和|跟|以及)\s*"
+    r"\s{0,4}(?:,\s*(?:and|or|und|oder|y|o|e|et|ou|и|или)\s+|[,;、]|\s(?:and|or|und|oder|y|e|et|ou|и|или|as well as|sowie)\s|和|跟|以及)\s*"
 )
 _CLAUSE: Final = regex(
     r"\b(?:I|I['’]m|I['’]ve|my|we|our|you|your|he|she|it|they|his|her|their|is|are|was|were|am|have|has|had|do|does|don['’]t|can|can['’]t"

@@ -100,12 +100,13 @@ _TAKES_BACK: Final = regex(
 )
 """Takes back the sentence before it."""
 _MOCKS: Final = regex(
-    r"(?<!\w)/s\b|#sarcasm|🙄|😂|🤣|😜|🤪|\(not really\)|,? not\W{0,3}\Z|\bsaid no ?one\b|(?<=\w)[,.!…]?\s(?:ha){2,}h?\W*\Z|\A\W*(?:\S+\s+){1,6}(?:lol|lmao|rofl)\W*\Z"
+    r"(?<!\w)/s\b|#sarcasm|🙄|😂|🤣|😜|🤪|\(not really\)|,? not\W{0,3}\Z|\bsaid no ?one\b|(?<=\w)[,.!…]?\s(?:ha){2,30}h?\W{0,12}\Z|\A\W{0,12}(?:\S+\s+){1,6}(?:lol|lmao|rofl)\W*\Z"
     r"|\A\W*(?:yeah,? right|sure,? (?:and )?(?=I\b)|oh great|oh sure|totally|of course I)\b",
     re.IGNORECASE,
 )
 _CASUAL: Final = regex(
-    r"(?:\S+\s+){7}(?:lol|lmao|rofl)\W*\Z|(?:\S+\s+){9}(?:ha){2,}h?\W*\Z", re.IGNORECASE
+    r"(?:\S{1,60}\s{1,4}){7}(?:lol|lmao|rofl)\W{0,12}\Z|(?:\S{1,60}\s{1,4}){9}(?:ha){2,30}h?\W{0,12}\Z",
+    re.IGNORECASE,
 )
 """A long sentence that ends with a laugh is meant."""
 _LAUGH: Final = regex(r"\A\W*(?:ha(?:ha)+h?|hehe|lol)\b\W*(?=\w)", re.IGNORECASE)
@@ -116,7 +117,7 @@ _IF_AFTER: Final = regex(
 )
 _QUESTION: Final = regex(
     r"(?P<kept>\A[^?？]{6,300}?)(?:,\s|\s[-–—]\s|;\s|[，；]|\s(?=(?:so|and|but) (?:what|how|where|which|when|who|can|could|do|does|is|are|should|would|will)\b))"
-    r"(?:(?:so|and|but|also|btw|und|aber|y|pero|et|mais|а|и|но)\s)?(?:\S+\s?){2,40}[?？]\W*\Z"
+    r"(?:(?:so|and|but|also|btw|und|aber|y|pero|et|mais|а|и|но)\s)?(?:\S{1,60}\s){0,39}\S{2,60}[?？]\W*\Z"
 )
 """What is said before a question in the same sentence."""
 _SOFT_END: Final = regex(r"(?<![.\d])[.?!](?:\s+)(?=[^\W\d_])")

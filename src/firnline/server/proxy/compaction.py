@@ -25,7 +25,6 @@ _OPENING: Final = regex(
 _TAG: Final = "summary>"
 _CHARS_MIN: Final = 16
 """A text that is repeated by chance is shorter."""
-_SAME_MAX: Final = 50
 
 
 def has_summary(messages: Sequence[Message], tail: Sequence[Entry]) -> bool:

@@ -68,3 +68,5 @@ RETRY_DIGITS_MAX: Final = 9
 """Digits of the number of a retry."""
 SAME_ITEMS_MAX: Final = 100
 """Items with one id that are looked up."""
+SAME_TEXTS_MAX: Final = 50
+"""Messages with the same text that are compared."""

@@ -21,7 +21,7 @@ from firnline.store.mongo.heads import HEADED, TWIN
 from firnline.store.rows import NO_TOPIC
 
 VERSION: Final = 8
-_WORDS_SINCE: Final = 6  # words are analyzed in a new way
+WORDS_SINCE: Final = 6  # words are analyzed in a new way
 _UNREAD_SINCE: Final = 7  # conversations say whether they are read for what their person states
 _OWN: Final = ("tenant", "conversation", "life")
 
@@ -211,7 +211,7 @@ async def _mark_unread(database: MongoDatabase) -> None:
 
 async def _record_version(database: MongoDatabase, before: int) -> None:
     change: Doc = {"$max": {"version": VERSION}}
-    if 0 < before < _WORDS_SINCE:
+    if 0 < before < WORDS_SINCE:
         change["$set"] = {"owed": "words"}
     known = {"_id": 1, "version": before} if before else {"_id": 1}
     try:
