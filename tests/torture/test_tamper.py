@@ -236,4 +236,4 @@ def written_again(path):
         body = stored.replace(b"a5", b"a!") if at == 5 else stored
         previous = next_hash(previous, body, tokens, tokenizer)
         yield "UPDATE entry SET body = ?, hash = ? WHERE id = ?", body, previous, row
-    yield "UPDATE conversation SET hash = ?", previous
+    yield "UPDATE conversation SET hash = ?, mark = NULL", previous
