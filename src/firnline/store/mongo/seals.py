@@ -16,6 +16,7 @@ from firnline.log.entry import Key
 from firnline.log.message import encode_json
 from firnline.protocols import Damage, Known
 from firnline.store.digests import decode_digest
+from firnline.store.limits import MEND_TRIES
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.heads import HEADED, TWINNED, HeadState, project_mark, state_of, twin_of
 from firnline.store.rows import end_of
@@ -36,7 +37,6 @@ from firnline.store.seals import (
 )
 from firnline.store.topics import decode_topic
 
-_TRIES: Final = 20
 _SEALED: Final = ("digests", "topics", "members")
 _NAMES: Final = {"digests": "version", "topics": "id", "members": "seq"}
 _DECODE: Final = {"digests": decode_digest, "topics": decode_topic}
@@ -238,7 +238,7 @@ async def names(database: MongoDatabase, tenant: str) -> list[str]:
 async def mend(database: MongoDatabase, key: Key, parts: Collection[str], known: Known) -> None:
     """See `Store.mend`."""
     heads = database["conversations"]
-    for _ in range(_TRIES):
+    for _ in range(MEND_TRIES):
         doc = await database.read(lambda: heads.find_one(key._asdict()))
         if doc is None:
             raise UnknownConversation(f"there is no conversation {key.conversation!r}")
