@@ -68,7 +68,6 @@ from firnline.log.entry import (
     Entry,
     Erased,
     Head,
-    Hits,
     Idempotency,
     Key,
     Project,
@@ -76,6 +75,7 @@ from firnline.log.entry import (
     clean_metadata,
     clean_project,
 )
+from firnline.log.hit import Hits
 from firnline.log.message import Message, Role, check_pin, utc_now
 from firnline.log.text import Json, clean_name
 from firnline.log.threads import run_by_size, text_size
@@ -831,8 +831,9 @@ class Memory:
 
         Words, meaning (with an embedder), dates and neighboring entries count together. Returns at
         most `limit` entries (default 10), or with `tokens` as many as fit into that many tokens,
-        each with its speaker's name. A message that branches share is found once (`Hit.also_in`);
-        `degraded` says if some could not be searched by meaning. See `Filters` for the rest.
+        each with its speaker's name; of a long message its passage counts (`Hit.text`). A message
+        that branches share is found once (`Hit.also_in`); `degraded` says if some could not be
+        searched by meaning. See `Filters` for the rest.
         """
         if limit is None and tokens is None:
             limit = _RECALL_LIMIT

@@ -20,7 +20,8 @@ from firnline.engine.stats import Stats
 from firnline.engine.turn import Turn
 from firnline.errors import BudgetError, FirnlineError, ModelError
 from firnline.log.chain import Verification
-from firnline.log.entry import Appended, Digest, Entry, Erased, Head, Hit, Hits, Project
+from firnline.log.entry import Appended, Digest, Entry, Erased, Head, Project
+from firnline.log.hit import Hit, Hits
 from firnline.log.message import Message, Part, ToolCall, utc_now
 from firnline.log.tokens import TokenCount, count_tokens
 from firnline.memory import Memory as _Memory

@@ -9,6 +9,7 @@ import pytest
 from firnline import Message, sync
 from firnline.cli import main
 from firnline.cli import search as commands
+from support.long_texts import essay
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
 TUESDAY = datetime(2026, 3, 10, 22, 30, tzinfo=UTC)  # in Berlin half past eleven, still Tuesday
@@ -118,7 +119,18 @@ def test_search_for_machines(trip):
     assert first["score"] == pytest.approx(sum(first["parts"].values()))
     assert 0 < first["chance"] < 1
     assert first["message"]["content"] == TRIP[0].text
+    assert first["passage"] == []
     assert told(trip, "search", "zebra", "--json") == ""
+
+
+def test_search_for_machines_says_where_a_long_message_answers(run):
+    text = essay(60, {31: "The spare key of the boathouse is under the third flowerpot."})
+    with sync.Memory.open("sqlite:///firnline.db", embedder=None) as memory:
+        memory.append("c", Message.user(text))
+    found = json.loads(told(run, "search", "boathouse key", "--json"))
+    (span,) = found["passage"]
+    assert "third flowerpot" in text[span["start"] : span["end"]]
+    assert found["message"]["content"] == text
 
 
 def test_search_by_meaning_with_a_named_embedder_or_none(trip):

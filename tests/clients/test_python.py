@@ -25,6 +25,7 @@ from firnline.server.settings import load
 from firnline.topics import TopicMatch, TopicStats
 from support.http_server import served
 from support.live_server import free_port, running
+from support.long_texts import essay
 from support.rest_client import document, key_for, operations, template
 
 
@@ -235,7 +236,7 @@ LIBRARY = {
     "Entry": (Entry, {"created_at", "metadata", "normalised"}),  # the message's own
     "Head": (Head, {"entries", "title"}),
     "Digest": (Digest, {"in_force"}),
-    "Hit": (Hit, {"explanation"}),
+    "Hit": (Hit, {"explanation", "text"}),
     "Project": (Project, set()),
     "State": (State, set()),
     "Stats": (Stats, set()),
@@ -269,6 +270,16 @@ def test_a_value_has_the_fields_that_the_document_names(kind):
 def test_the_librarys_values_hold_every_field_of_the_answer(schema):
     kind, elsewhere = LIBRARY[schema]
     assert _named(schema) - {field.name for field in dataclasses.fields(kind)} == elsewhere
+
+
+async def test_the_passage_of_a_long_message_arrives(client, server):
+    key = "The spare key of the boathouse is under the third flowerpot. 🌼"
+    await client.append("essay", [Message.user("🌊 " + essay(60, {31: key}))])
+    (found,) = await client.recall("essay", "boathouse key", tokens=400)
+    assert found == server.run(server.memory().recall("essay", "boathouse key", tokens=400))[0]
+    assert key in found.text
+    assert found.passage[0].start > 0
+    assert len(found.text) < len(found.message.text) / 2
 
 
 async def test_nothing_of_a_message_is_lost_on_the_way(client, server):

@@ -25,7 +25,9 @@ monday march agreed we the a is not of Haus Häuser Wetter Wettervorhersage Rech
 Rechnungen bezahlt die der und ist nicht canción canciones fiesta las los muy réunion
 réunions équipe les des une станция станции птица мы и в tool_calls handle_tool_calls
 getUserName user_name src/app/main.py main.py bob@example.com example.com
-https://docs.example.com/a/b.html ERR-4012 TS2322 v1.2.3 C++ naïve café 東京都 東京 京都 서울에서 👍
+https://docs.example.com/a/b.html ERR-4012 TS2322 v1.2.3 C++ naïve café
+Krankenhaus Straßenbahn OAuth2Token
+перепланировку 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b 9f86d08 東京都 東京 京都 서울에서 👍
 zebra
 """
 WORDS = TEXT.split()

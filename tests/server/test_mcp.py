@@ -29,6 +29,7 @@ from firnline.mcp.stdio import text_of
 from firnline.mcp.tools import TOOLS
 from firnline.recall.result import readable_text
 from firnline.sync import Memory as PlainMemory
+from support.long_texts import essay
 
 TORTURE = "FIRNLINE_TORTURE" in os.environ
 MODES = ["auto", "legacy"]
@@ -506,6 +507,19 @@ async def test_hits_without_room_are_named_and_can_be_read(agent, memory):
     place = found["more"][0]
     page = await agent("read", conversation=place["conversation"], first_seq=place["seq"], limit=1)
     assert page["messages"][0]["text"] == texts[place["seq"]]
+
+
+async def test_of_a_long_message_search_quotes_the_passage(agent, memory):
+    key = "The spare key of the boathouse is under the third flowerpot."
+    texts = [essay(60, {31: key}), essay(70, {})]
+    await memory.append("c", [Message.user(text) for text in texts])
+    found = await agent("search", query="garden boathouse key", limit=2, tokens=1_000)
+    first = found["messages"][0]
+    assert key in first["text"]
+    assert first["text"].startswith("[...] ")
+    assert first["next_offset"] == 0, "the whole message is one call away"
+    page = await agent("read", conversation="c", first_seq=first["seq"], limit=1, tokens=4_000)
+    assert page["messages"][0]["text"] == texts[0]
 
 
 words = st.sampled_from(["word ", "漢字", "\n", "👩‍💻", "a" * 300, "\u2028", '"', "\\", "é"])

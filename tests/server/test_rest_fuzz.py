@@ -21,7 +21,15 @@ OPERATIONS = [
     pytest.param(method, path, operation, id=operation["operationId"])
     for method, path, operation in operations()
 ]
-KNOWN = {"conversation": "known", "version": 1, "topic": 0, "seq": 0, "project": "known"}
+KNOWN = {
+    "conversation": "known",
+    "version": 1,
+    "topic": 0,
+    "seq": 0,
+    "project": "known",
+    "person": "known",
+    "fact": "0" * 16,
+}
 
 
 @pytest.fixture(scope="module")

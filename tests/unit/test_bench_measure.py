@@ -17,7 +17,8 @@ from firnline.cli.bench.location import JsonSpot
 from firnline.cli.bench.measure import entries_in, measure
 from firnline.context.context import Context, Piece, Section
 from firnline.errors import BudgetError, InputError
-from firnline.log.entry import Entry, Hit
+from firnline.log.entry import Entry
+from firnline.log.hit import Hit, TextSpan
 from firnline.log.tokens import count_tokens
 from support import question_sets
 
@@ -190,6 +191,32 @@ async def test_what_is_over_the_budget_does_not_count():
         assert answer.found[20].over
         assert answer.found[20].tokens <= 20
     assert "larger than asked for" in report.text(measured)
+
+
+class Passages(Fake):
+    """A memory that returns the passage of one message."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__()
+        self.said = said
+
+    async def recall(self, conversation, query, *, tokens):
+        for entry in self.kept[conversation]:
+            if (at := entry.message.text.find(self.said)) >= 0:
+                return [Hit(conversation, entry, 1.0, passage=(TextSpan(at, at + len(self.said)),))]
+        return []
+
+
+@pytest.mark.parametrize(("said", "share"), [("I adopted a parrot, Quixote!", 1.0), ("parrot", 0)])
+async def test_a_passage_counts_if_it_has_the_sentence_of_the_evidence(said, share):
+    measured = await run(Passages(said), ways=("recall",), baselines=False)
+    (answer,) = (a for a in measured.answers["Firnline recall"] if "parrot" in a.question.text)
+    found = answer.found[40]
+    assert sum(found.evidence) == share
+    assert not any(found.whole)
+    shown = said if share else f"[...] {said} [...]"
+    assert found.tokens == count_tokens(f"Ana: {shown}")
+    assert ("Firnline recall, whole messages" in report.text(measured)) == bool(share)
 
 
 async def test_a_context_that_has_no_room_finds_nothing():

@@ -31,7 +31,8 @@ from firnline.context.render import (
 )
 from firnline.digest.prompts import summary_messages
 from firnline.log import fence
-from firnline.log.entry import Digest, Hit
+from firnline.log.entry import Digest
+from firnline.log.hit import Hit
 from firnline.log.message import ROLES, Message, Part
 from firnline.log.tokens import counter
 from firnline.log.wire import dump_anthropic

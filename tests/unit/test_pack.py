@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from firnline.log.entry import Entry, Hit
+from firnline.log.entry import Entry
+from firnline.log.hit import Hit
 from firnline.log.message import Message
-from firnline.recall.pack import by_value, pack, price
+from firnline.recall.limits import PASSAGE_TOKENS
+from firnline.recall.pack import by_value, pack, passage_room, price
 
 
 def _hit(seq, score, tokens=20, message=None):
@@ -32,10 +34,25 @@ def test_one_that_does_not_fit_is_passed_over():
 @pytest.mark.parametrize("role", ["user", "assistant", "tool"])
 def test_a_short_message_has_no_price_and_a_longer_one_never_a_lower_one(role):
     message = Message(role, "text", tool_call_id="1" if role == "tool" else None)
-    prices = [price(_hit(0, 1.0, tokens, message)) for tokens in (0, 1, 40, 80, 300, 2_000, 10**6)]
+    sizes = (0, 1, 40, 80, 300, 2_000, 10**6)
+    prices = [price(_hit(0, 1.0, tokens, message), room=500) for tokens in sizes]
     assert prices[:4] == [0.0] * 4
     assert prices == sorted(prices)
-    assert prices[-1] > 5
+    assert prices[-1] == prices[-2] > 0, "of a long one a passage is shown, however long it is"
+
+
+def test_a_long_message_that_is_shown_whole_has_the_price_of_all_of_it():
+    prices = [price(_hit(0, 1.0, tokens)) for tokens in (40, 300, 2_000, 10**6)]
+    assert prices == sorted(set(prices))
+    assert prices[1] < price(_hit(0, 1.0, 2_000), room=500) < prices[2]
+    assert price(_hit(0, 1.0, 2_000), room=180) < prices[1]
+
+
+def test_passages_are_as_long_as_there_is_room_for():
+    rooms = [passage_room(tokens) for tokens in (None, 0, 500, 1_000, 2_000, 4_000, 10**6)]
+    assert rooms[:2] == [PASSAGE_TOKENS] * 2
+    assert rooms == sorted(rooms)
+    assert rooms[-1] > 100_000, "all of any message"
 
 
 def test_an_answer_costs_more_than_what_a_person_said_unless_it_is_what_is_asked_for():
@@ -47,7 +64,10 @@ def test_an_answer_costs_more_than_what_a_person_said_unless_it_is_what_is_asked
 
 
 def test_a_long_message_comes_after_several_short_ones_that_are_nearly_as_good():
-    ordered = by_value([_hit(1, 5.0, 2_000), _hit(2, 4.0), _hit(3, 3.0), _hit(4, 1.0)])
+    answer = Message.assistant("A long answer.")
+    ordered = by_value(
+        [_hit(1, 5.0, 2_000, answer), _hit(2, 4.5), _hit(3, 3.5), _hit(4, 1.0)], room=180
+    )
     assert [hit.seq for hit in ordered] == [2, 3, 1, 4]
     assert [hit.score for hit in ordered] == [sum(hit.parts.values()) for hit in ordered]
     assert ordered[2].parts["price"] < 0

@@ -1,5 +1,6 @@
 """Results of recall tools, without a store: limits, and how few reads stats need."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
@@ -11,8 +12,8 @@ from hypothesis import strategies as some
 from firnline import Entry, Head, Message
 from firnline.engine.stats import measured
 from firnline.log.entry import ProjectEntry
+from firnline.log.hit import TextSpan
 from firnline.log.tokens import counter
-from firnline.recall.passages import passage_at
 from firnline.recall.result import RecallPage, RecallWriter, format_runs, readable_text
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
@@ -61,32 +62,45 @@ LONG = (
 
 
 @pytest.mark.parametrize("limit", [300, 600, 2_000])
-def test_of_a_long_message_the_passage_is_shown_that_answers(limit):
+def test_of_a_long_message_as_much_is_shown_as_fits_around_its_passage(limit):
     count = counter()
     (entry,) = _entries([LONG])
     own = [ProjectEntry("c", replace(entry, tokens=count.text(LONG)))]
-    page = RecallPage(tool="t", entries=own, rest=lambda _: "", own="c", ranked=True)
+    start = LONG.index("the key of the boathouse")
+    page = RecallPage(
+        tool="t",
+        entries=own,
+        rest=lambda _: "",
+        own="c",
+        ranked=True,
+        passages={0: (TextSpan(start, start + 60),)},
+    )
     writer = RecallWriter(UTC, limit, count)
-    text = writer.write(replace(page, question="Where is the boathouse key?"))
+    text = writer.write(page)
     assert "the key of the boathouse hangs behind the clock. It has a red ribbon." in text
     assert text.count("more of message 0 is left out here") == 2
     assert limit // 2 < count.text(text) <= limit
-    for question in ("", "zebra crossing"):
-        plain = writer.write(replace(page, question=question))
-        assert "boathouse" not in plain
-        assert "the middle of message 0 is left out here" in plain
+    plain = writer.write(replace(page, passages={}))
+    assert "boathouse" not in plain
+    assert "the middle of message 0 is left out here" in plain
 
 
-@given(some.text(max_size=300), some.text(max_size=40))
-def test_any_text_has_a_place_or_none(text, question):
-    place = passage_at(text, question)
-    assert place is None or 0 <= place < len(text)
-
-
-def test_the_place_is_where_most_of_the_question_is_together():
-    text = "A boat. A key! The house is old. The boat has a key. The end."
-    assert text[passage_at(text, "the key of the boat") :].startswith("The boat has a key")
-    assert passage_at(text, "Who?") is None
+def test_of_several_long_messages_the_passages_are_shown():
+    count = counter()
+    entries = [replace(entry, tokens=count.text(LONG)) for entry in _entries([LONG] * 4)]
+    start = LONG.index("the key of the boathouse")
+    page = RecallPage(
+        tool="t",
+        entries=[ProjectEntry("c", entry) for entry in entries],
+        rest=lambda _: "",
+        own="c",
+        ranked=True,
+        passages=dict.fromkeys(range(4), (TextSpan(start, start + 70),)),
+    )
+    rows = json.loads(RecallWriter(UTC, 1_000, count).write(page))["messages"]
+    assert len(rows) == 4
+    assert {row["text"] for row in rows} == {f"[...] {LONG[start : start + 70]} [...]"}
+    assert all(row["shortened"] for row in rows)
 
 
 @pytest.mark.parametrize(

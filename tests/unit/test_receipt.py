@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firnline import Message
+from firnline.context.render import residue_line
 from firnline.digest.evidence import check_items
 from firnline.digest.items import merge
 from firnline.digest.receipt import KINDS, describe, receipt
@@ -164,6 +165,42 @@ def test_residue_names_the_speaker():
     assert {row["speaker"]: row["quote"] for row in paper["residue"]} == dict(said)
     again = receipt(chat("Thanks."), "Nothing.", (), paper["residue"])
     assert again["residue"] == paper["residue"]
+
+
+def test_residue_comes_with_what_it_answers_and_suppositions_are_marked():
+    entries = chat(
+        "Which port does the broker use?",
+        "5672, and 15672 for the console.",
+        "Suppose we had ten times the traffic, would it hold?",
+        "Probably up to 20,000 messages.",
+        "Noted. The server has 64 GB.",
+    )
+    residue = receipt(entries, "User: Hello.", ())["residue"]
+    assert [residue_line(row) for row in residue] == [
+        "- User: The server has 64 GB.",
+        f"- User: {entries[2].message.text} Assistant: (supposed) {entries[3].message.text}",
+        "- User: Which port does the broker use? Assistant: 5672, and 15672 for the console.",
+    ]
+    again = receipt(chat("Thanks."), "User: Thanks.", (), residue)["residue"]
+    assert again == residue
+
+
+def test_of_an_answered_question_nothing_is_carried_along():
+    """The question is not a statement; its numbers still count as lost."""
+    entries = chat("Is 40,000 euros enough by 3 May?", "No, it takes 55,000 euros.", "And 60,000?")
+    paper = receipt(entries, "", ())
+    assert [(row["quote"], row.get("answers")) for row in paper["residue"]] == [
+        ("And 60,000?", None),
+        ("No, it takes 55,000 euros.", "User: Is 40,000 euros enough by 3 May?"),
+    ]
+    assert paper["kinds"]["numbers"]["total"] == 3
+
+
+def test_what_a_quote_answers_is_bounded():
+    entries = chat(f"Is it {'x' * 50_000}?", "Yes, 4711.")
+    row = receipt(entries, "", ())["residue"][0]
+    assert row["quote"] == "Yes, 4711."
+    assert 0 < len(row["answers"]) <= 250
 
 
 def test_of_code_only_addresses_count():

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from firnline.log.entry import Hit
+from firnline.log.hit import Hit
 from firnline.log.message import Message, Part, ToolCall
 from firnline.recall.limits import REPEATS_COMPARED
 from firnline.recall.repeats import without_repeats

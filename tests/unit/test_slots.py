@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from firnline.digest.succession import SpokenStatement, agree, current, outdated
 from firnline.language.statements.reader import as_own, statements
-from firnline.log.entry import Hit
+from firnline.log.hit import Hit
 from firnline.recall.updates import Outdated, order_hits
 from support.entries import chat
 

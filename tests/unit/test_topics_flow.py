@@ -255,3 +255,9 @@ def test_the_embedder_follows_the_language_of_a_conversation():
 def test_words_are_for_what_is_clearly_not_english(text, name):
     embedders = TopicEmbedders(ENGLISH, open_embedder("words"), Rules())
     assert embedders.of([], text).name == name
+
+
+@pytest.mark.parametrize("text", ["", "?!", "👍", "and then?", "it is", "是", "der Hafen"])
+def test_every_message_counts_as_a_word_at_least(text):
+    """Weights are learned for numbers of words from one on."""
+    assert 1 <= signs_of(text, 0.0).words <= 3

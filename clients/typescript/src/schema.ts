@@ -1817,6 +1817,10 @@ export interface components {
             /** @description The newer message that outdates what this one states. */
             superseded_by: number | null;
             superseded_in: string | null;
+            /** @description The parts of a long message that answer, in Unicode characters; else empty. */
+            passage: components["schemas"]["TextSpan"][];
+            /** @description The message's text, or its passage with [...] for what is left out. */
+            text: string;
             explanation: string;
         };
         /** @description The messages that were found, best first. */
@@ -2182,7 +2186,7 @@ export interface components {
             query: string;
             /** @description Maximum number of messages; default: 10, or no limit if `tokens` is set. */
             limit?: number | null;
-            /** @description Return as many messages as fit into this many tokens. */
+            /** @description Return as many messages as fit into this many tokens; of long ones, passages. */
             tokens?: number | null;
             /**
              * @description Only messages with these roles.
@@ -2349,6 +2353,11 @@ export interface components {
             lean: components["schemas"]["Cost"];
             with_tools: components["schemas"]["Cost"];
             whole: components["schemas"]["Cost"];
+        };
+        /** @description Characters of a text, from `start` up to `end`. */
+        TextSpan: {
+            start: number;
+            end: number;
         };
         /** @description A message with its time and metadata. */
         TimedMessage: {
@@ -3803,7 +3812,7 @@ export interface operations {
                 query: string;
                 /** @description Maximum number of messages; default: 10, or no limit if `tokens` is set. */
                 limit?: number | null;
-                /** @description Return as many messages as fit into this many tokens. */
+                /** @description Return as many messages as fit into this many tokens; of long ones, passages. */
                 tokens?: number | null;
                 /** @description Only messages with these roles. */
                 roles?: ("system" | "developer" | "user" | "assistant" | "tool")[];
@@ -3888,7 +3897,7 @@ export interface operations {
                 query: string;
                 /** @description Maximum number of messages; default: 10, or no limit if `tokens` is set. */
                 limit?: number | null;
-                /** @description Return as many messages as fit into this many tokens. */
+                /** @description Return as many messages as fit into this many tokens; of long ones, passages. */
                 tokens?: number | null;
                 /** @description Only messages with these roles. */
                 roles?: ("system" | "developer" | "user" | "assistant" | "tool")[];

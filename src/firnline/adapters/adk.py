@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from firnline.adapters import missing_extra
 from firnline.adapters.history_sync import HistorySync
-from firnline.log.entry import Hit
+from firnline.log.hit import Hit
 from firnline.log.message import Message, Part, ToolCall, encode_json
 from firnline.memory import Memory
 
@@ -115,7 +115,7 @@ def _entry(hit: Hit) -> MemoryEntry:
     message = hit.entry.message
     role = "user" if message.role == "user" else "model"
     return MemoryEntry(
-        content=types.Content(role=role, parts=[types.Part(text=message.text)]),
+        content=types.Content(role=role, parts=[types.Part(text=hit.text)]),
         author=message.name or message.role,
         timestamp=message.created_at.isoformat() if message.created_at else None,
         id=f"{hit.conversation}#{hit.seq}",

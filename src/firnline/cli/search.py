@@ -23,7 +23,8 @@ from firnline.engine.recall import Filters
 from firnline.errors import InputError
 from firnline.language.calendar import make_frame
 from firnline.language.dates import Interval, interval
-from firnline.log.entry import Entry, Hit, Hits
+from firnline.log.entry import Entry
+from firnline.log.hit import Hit, Hits
 from firnline.log.message import utc_now
 from firnline.log.text import plural
 from firnline.sync import Memory
@@ -55,6 +56,7 @@ def _search(options: argparse.Namespace) -> None:
             about = {"conversation": hit.conversation, "chance": hit.chance, "score": hit.score}
             about |= {"parts": dict(hit.parts), "also_in": hit.also_in}
             about |= {"superseded_by": hit.superseded_by}
+            about["passage"] = [span._asdict() for span in hit.passage]
             print_json({**about, **entry_json(hit.entry)})
         else:
             _print_hit(hit, zone, explain=options.explain)

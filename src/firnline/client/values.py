@@ -16,7 +16,8 @@ from firnline.context.context import Accounting, LeftOut
 from firnline.engine.digest_history import State
 from firnline.engine.stats import Cost
 from firnline.errors import FirnlineError
-from firnline.log.entry import Entry, Head, Hit
+from firnline.log.entry import Entry, Head
+from firnline.log.hit import Hit
 from firnline.log.message import Message
 from firnline.transfer.importer import Report
 from firnline.transfer.jsonl import Manifest

@@ -33,7 +33,8 @@ from firnline.errors import FirnlineError, StoreTimeout, UnknownConversation
 from firnline.language.dates import Interval
 from firnline.log import limits
 from firnline.log.chain import Verification
-from firnline.log.entry import Appended, Archived, Digest, Entry, Erased, Head, Hit, Hits, Project
+from firnline.log.entry import Appended, Archived, Digest, Entry, Erased, Head, Project
+from firnline.log.hit import Hit, Hits
 from firnline.log.message import format_time
 from firnline.log.wire import MessageLike
 from firnline.store.files import local_path, source_path

@@ -28,7 +28,13 @@ from firnline.context.context import (
     Section,
     ranges,
 )
-from firnline.context.layout import FREE_SHARE, Layout, OpenLayouts, closed_layout
+from firnline.context.layout import (
+    FREE_SHARE,
+    Layout,
+    OpenLayouts,
+    closed_layout,
+    unanswered_tokens,
+)
 from firnline.context.material import Material
 from firnline.context.plan import Plan, Unit, View, is_question, units
 from firnline.context.quote import Group, HitGroups
@@ -44,7 +50,8 @@ from firnline.context.render import (
 from firnline.context.summaries import Summaries
 from firnline.context.verbatim import SizedUnit, holds_whole_log, sized_units
 from firnline.errors import BudgetError
-from firnline.log.entry import Entry, Hit, live
+from firnline.log.entry import Entry, live
+from firnline.log.hit import Hit
 from firnline.log.message import Message
 from firnline.log.tokens import REPLY_TOKENS
 
@@ -266,13 +273,16 @@ class _Assembly:
         free = self.room + asked
         if not self.opens:
             late = self.material.recall_tokens or 0
+            worthy = self.hits.best_before(self.plan.recent_from)
+            unanswered = unanswered_tokens(self.material.question, self.units)
+            most = max(min(late, self.room - unanswered), 0)
             return closed_layout(
                 self.plan,
                 self.summaries,
                 room=self.room,
                 free=free,
                 late=late,
-                wanted=quote.needed(self.hits.best, self.sizes, late),
+                wanted=quote.needed(worthy, self.sizes, most),
             )
         layouts = OpenLayouts(
             view=self.view,
@@ -483,8 +493,8 @@ class _Assembly:
         """As many of the groups as fit, as quotes; they are present then."""
         waiting: list[Group] = []
         seen = set(present)
-        for group in groups:
-            if seen.isdisjoint(entry.seq for entry in group):
+        for whole in groups:
+            if group := quote.not_in(seen, whole):
                 waiting.append(group)
                 seen.update(entry.seq for entry in group)
         entries = quote.fitting(waiting, room, self.sizes, self.hits.outdated)
@@ -529,7 +539,7 @@ class _Assembly:
         self, likely: Sequence[Group], layout: Layout, present: set[int]
     ) -> tuple[Piece, ...]:
         """Quotes of what is likely, and of whatever there is room for."""
-        likely = [group for group in likely if present.isdisjoint(e.seq for e in group)]
+        likely = [one for group in likely if (one := quote.not_in(present, group))]
         used = quote.needed(likely, self.sizes, self.room)
         if self._is_full(used):
             return self._pieces(self._not_stated(likely), self.room, present)

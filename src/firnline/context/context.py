@@ -15,7 +15,8 @@ from firnline.context.budget import Budget
 from firnline.context.plan import is_question
 from firnline.errors import ConflictError, InputError
 from firnline.log import fence
-from firnline.log.entry import Entry, Hit
+from firnline.log.entry import Entry
+from firnline.log.hit import Hit
 from firnline.log.media_wire import place_tool_media
 from firnline.log.message import Message, encode
 from firnline.log.wire import dump_anthropic, dump_openai_request

@@ -30,6 +30,7 @@ from firnline.context.verbatim import (
     open_tail,
     stands_before,
 )
+from firnline.log.entry import Entry
 
 _MEMORY_SHARE: Final = 2
 """Important data and digests may take one in so many tokens, however short the tail is: they are at
@@ -81,6 +82,14 @@ def closed_layout(
     return Layout(plan.recent_from, important, cut, digests, kept)
 
 
+def unanswered_tokens(question: Entry | None, found: Sequence[SizedUnit]) -> int:
+    """The tokens of the calls and results that follow the question, until there is an answer."""
+    later = [sized for sized in found if question is not None and sized.first_seq > question.seq]
+    if any(ends_round(entry.message) for sized in later for entry in sized.unit.entries):
+        return 0
+    return sum(sized.tokens for sized in later)
+
+
 @dataclass(frozen=True, kw_only=True)
 class OpenLayouts:
     """The layouts of a strategy that opens digests.
@@ -118,12 +127,9 @@ class OpenLayouts:
 
     def _most_quotes(self) -> int:
         """The most room for quotes, next to the messages of a round that is not answered yet."""
-        stated, asked = self.budget.recall_tokens, self.material.question
+        stated = self.budget.recall_tokens
         room = self.free - self.asked
-        if asked is not None:
-            later = [sized for sized in self.found if sized.first_seq > asked.seq]
-            if not any(ends_round(e.message) for sized in later for e in sized.unit.entries):
-                room -= min(sum(sized.tokens for sized in later), room // 2)
+        room -= min(unanswered_tokens(self.material.question, self.found), room // 2)
         most = quote.most_quotes(room)
         return most if stated is None else min(most, stated)
 

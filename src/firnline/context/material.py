@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from firnline.log.entry import Entry, Hit
+from firnline.log.entry import Entry
+from firnline.log.hit import Hit
 from firnline.log.message import Message
 
 
@@ -21,8 +22,8 @@ class Material:
     `question` is the user's newest message; it is `past` if the question to answer is not stored
     yet. `recalled` are entries that match the question, best first, and `recall_tokens` are kept
     for them; None if there is no question. The first `earned` of them are worth their place in any
-    context, and all that is needed if the message `asks` for nothing. `units` are the tool calls
-    and results of which recalled entries are a part.
+    context, and all that is needed if the message `asks` for nothing. `units` are what is
+    quoted with recalled entries: all of a tool call, and the question of a short answer.
 
     `data` gives the important data that the entries from a number on do not show, or all of it.
     `log_tokens` are those of the whole log.

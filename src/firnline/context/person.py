@@ -15,7 +15,7 @@ from firnline.context.marks import MARK_KEY
 from firnline.context.quote import elsewhere_section
 from firnline.context.render import Sizes
 from firnline.log import fence
-from firnline.log.entry import Hit
+from firnline.log.hit import Hit
 from firnline.log.message import Message
 
 PROFILE_HEADING: Final = (

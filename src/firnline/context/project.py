@@ -20,7 +20,8 @@ from firnline.context.plan import GROWTH_SHARE, Plan, Strategy, View, units
 from firnline.context.render import NOTHING_YET, Sizes, render_digest, shortened
 from firnline.context.verbatim import stands_before
 from firnline.context.view import ContextFrame, is_system
-from firnline.log.entry import Digest, Entry, Head, Hit, ProjectEntry
+from firnline.log.entry import Digest, Entry, Head, ProjectEntry
+from firnline.log.hit import Hit
 from firnline.log.message import Message, call_ids, result_ids
 
 _REST_SHARE: Final = 3

@@ -1,11 +1,12 @@
 """Entries quoted in one message: which are worth it, which ones fit, and the section. Pure.
 
-What is quoted together is a group: one entry, or a tool call with its results.
+What is quoted together is a group: one entry, a tool call with its results, or a short answer with
+its question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from firnline.context.context import Piece, Section
@@ -14,7 +15,8 @@ from firnline.context.material import Material
 from firnline.context.plan import is_of_tool
 from firnline.context.render import Sizes, is_quotable, render_recalled
 from firnline.log import fence, limits
-from firnline.log.entry import Entry, Hit
+from firnline.log.entry import Entry
+from firnline.log.hit import Hit
 from firnline.log.message import Message
 
 Group: TypeAlias = tuple[Entry, ...]
@@ -83,6 +85,10 @@ class HitGroups:
         """What has earned its place in any context."""
         return [group for hit, group in self.groups if hit.seq in self.earned]
 
+    def best_before(self, first: int) -> list[Group]:
+        """What of that is before the entry `first`."""
+        return [group for group in self.best if group[0].seq < first]
+
     def likely(self, first: int) -> list[Group]:
         """What is worth a quote of the entries before `first`."""
         return [
@@ -96,11 +102,20 @@ def _groups(hits: Iterable[Hit], material: Material) -> list[tuple[Hit, Group]]:
     found: list[tuple[Hit, Group]] = []
     taken = material.required
     for hit in hits:
-        group = material.units.get(hit.seq, ()) if is_of_tool(hit.message) else (hit.entry,)
-        if group and taken.isdisjoint(e.seq for e in group) and can_be_quoted(group):
+        alone = () if is_of_tool(hit.message) else (hit.entry,)
+        group = not_in(taken, material.units.get(hit.seq, alone))
+        if group and can_be_quoted(group):
             found.append((hit, group))
             taken.update(entry.seq for entry in group)
     return found
+
+
+def not_in(present: Collection[int], group: Group) -> Group:
+    """What of a group is not present: a question may be there without its short answer."""
+    if not any(entry.seq in present for entry in group):
+        return group
+    last = group[-1]
+    return () if last.seq in present or is_of_tool(last.message) else (last,)
 
 
 def can_be_quoted(group: Group) -> bool:
@@ -230,5 +245,5 @@ def _render_elsewhere(hits: Sequence[Hit], heading: str) -> Message:
         day = f", {hit.time.date().isoformat()}" if hit.time else ""
         mark = "" if hit.superseded_by is None else "[outdated] "
         said = fence.speaker(hit.message.role, hit.message.name)
-        lines.append(f"({hit.seq}{day}) {mark}{said}: {fence.escape(hit.message.text)}")
+        lines.append(f"({hit.seq}{day}) {mark}{said}: {fence.escape(hit.text)}")
     return Message.user("\n".join((*lines, ELSEWHERE_END)), metadata={MARK_KEY: "recalled"})

@@ -4,8 +4,8 @@ Every word gets a weight, by how often and how widely it is used. Sentences are 
 the one whose new words weigh most for its length comes first, so that nothing is repeated. Names,
 numbers, decisions and preferences count more; code and tool output less.
 
-A sentence that answers comes with the question or request that it answers, so that every answer
-follows its question. Suppositions are marked.
+A sentence comes with those that it needs (`firnline.digest.replies`): an answer with its question,
+and a question with its answer, both or neither. Suppositions are marked.
 
 Lengths are in words between spaces; in Chinese and Japanese two characters count as one word.
 """
@@ -20,11 +20,13 @@ import re
 from bisect import bisect, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 from firnline.context import marks
-from firnline.digest import rules
+from firnline.context.render import SUPPOSED
+from firnline.digest import replies, rules
+from firnline.digest.replies import SPEAKERS
 from firnline.language.lexicon import COMMON
 from firnline.language.prose import (
     CJK,
@@ -45,9 +47,6 @@ from firnline.protocols import Brief
 
 __all__ = ["sentences", "source_words", "speaker", "summarize"]
 
-SPEAKERS: Final = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
-"""Labels of speakers in a summary, unless a user has a name; other roles are system text."""
-
 _LABELLED: Final = regex(r"([@+~]?[^\W_][^:\n]{0,39}): (.*)", re.DOTALL)
 _LABEL_CHARS_MAX: Final = 40
 _LABEL_WORDS_MAX: Final = 4
@@ -60,16 +59,12 @@ _TOOL_WORDS: Final = 30
 _ROLE_WEIGHTS: Final = {"User": 1.25, "Assistant": 0.75, "Tool": 0.5, "System": 0.7, "": 1.6}
 _NO_USERS: Final = ("Assistant", "Tool", "System")
 _ANSWER: Final = 1.4
+_NOTED_HALVES: Final = 4
 _WISH: Final = 1.3
 _LITTLE: Final = 0.6
-_ANSWER_SENTENCES: Final = 2
-_QUESTION_SHARE: Final = 6
-_QUESTION_WORDS: Final = 12
-SUPPOSED: Final = "(supposed)"
-"""The mark of what is said about a supposition."""
+_OTHERS_SHARE: Final = 6
+_OTHERS_WORDS: Final = 12
 _NEAR: Final = 6
-_ELLIPTIC_HALVES: Final = 10
-_QUESTION_ENDS: Final = ("?", "？", "؟")
 _ENOUGH: Final = 3
 _SHORTEST: Final = 4
 
@@ -77,7 +72,7 @@ _SHORTEST: Final = 4
 class _Sentence(NamedTuple):
     """A candidate sentence: its speaker, its text, its half words and its weight.
 
-    `place` is its number in the source, and `asked` that of the question it answers, or -1.
+    `place` is its number in the source, and `with_` are those of the sentences that come with it.
     """
 
     speaker: str
@@ -85,7 +80,7 @@ class _Sentence(NamedTuple):
     halves: int
     weight: float
     place: int = -1
-    asked: int = -1
+    with_: tuple[int, ...] = ()
 
 
 def summarize(brief: Brief, count: Count | None = None) -> str:
@@ -176,83 +171,38 @@ def _pool(texts: Sequence[tuple[str, str, bool]], least: int) -> list[_Sentence]
 def _sentences(
     texts: Sequence[tuple[str, str, bool]], *, short: bool, once: bool
 ) -> list[_Sentence]:
-    """The sentences of the source; without repetitions with `once`, but for questions asked."""
-    seen: dict[str, int] = {}
-    same: dict[int, int] = {}  # a question that was just asked, in the same words
-    found = []
+    """The sentences of the source; with `once`, a repetition only if others need it."""
     pieces = [(who, list(_pieces(who, text, short=short)), old) for who, text, old in texts]
-    source = _linked(pieces)
-    needed = {asked for *_, asked in source}
-    for place, (speaker, piece, earlier, asked) in enumerate(source):
-        key = fold_text(piece).rstrip(" .!?…")
+    source = replies.linked(pieces)
+    parts = [replies.together(source, place) for place in range(len(source))]
+    needed = {place for part in parts if len(part) > 1 for place in part}
+    answers = {said.answer for said in source}
+    seen: dict[str, int] = {}
+    same: dict[int, int] = {}  # what was just said, in the same words; an answer is one of its own
+    found = []
+    for place, said in enumerate(source):
+        key = fold_text(said.text).rstrip(" .!?…")
         known = once and (not key or key in seen)
-        if known and place - seen.get(key, place) <= _NEAR:
+        if known and place not in answers and place - seen.get(key, place) <= _NEAR:
             same[place] = seen.get(key, place)
         if known and (place not in needed or place in same):
             continue
         seen[key] = place
-        weight = 0.0 if known else _base_weight(speaker, piece) * (1.5 if earlier else 1.0)
-        weight *= _ANSWER if asked >= 0 and speaker == SPEAKERS["assistant"] else 1.0
-        answers = same.get(asked, asked)
-        found.append(_Sentence(speaker, piece, half_words(piece), weight, place, answers))
+        weight = 0.0 if known or not parts[place] else _weight(said)
+        with_ = tuple(same.get(one, one) for one in parts[place] if one != place)
+        halves = half_words(said.text)
+        found.append(_Sentence(said.speaker, said.text, halves, weight, place, with_))
     return [sentence for sentence in found if sentence.halves]
 
 
-def _linked(texts: Sequence[tuple[str, list[str], bool]]) -> list[tuple[str, str, bool, int]]:
-    """All sentences: speaker, text, whether it is of an earlier summary, and what it answers."""
-    found: list[tuple[str, str, bool, int]] = []
-    asked, asker, before = -1, "", False
-    for speaker, pieces, earlier in texts:
-        if not pieces:
-            continue
-        if earlier != before:
-            asked, before = -1, earlier
-        answers = asked if speaker not in (asker, SPEAKERS["tool"]) else -1
-        first = len(found)
-        for number, piece in enumerate(_mark_supposed(pieces)):
-            # The assistant answers with all it says; a user answers, and goes on.
-            linked = speaker == SPEAKERS["assistant"] or (
-                number < _ANSWER_SENTENCES and _is_elliptic(piece)
-            )
-            found.append((speaker, piece, earlier, answers if linked else -1))
-        question = _question(pieces, whole=speaker != SPEAKERS["assistant"])
-        if question >= 0:
-            asked, asker = first + question, speaker
-        elif speaker not in (SPEAKERS["assistant"], SPEAKERS["tool"]):
-            asked = -1
-    return found
-
-
-def _question(pieces: Sequence[str], *, whole: bool) -> int:
-    """The number of the last question or request of a message, or -1.
-
-    The assistant's question counts only at the end of what it says.
-    """
-    for number in range(len(pieces) - 1, -1 if whole else len(pieces) - 2, -1):
-        cues = rules.cues(pieces[number])
-        if cues.question or (whole and _asks_for(pieces[number])):
-            return number
-    return -1
-
-
-def _is_elliptic(sentence: str) -> bool:
-    """Whether an answer says little without its question: "Yes, both", "At seven"."""
-    return half_words(sentence) <= _ELLIPTIC_HALVES or statement.is_reply(sentence)
-
-
-def _asks_for(sentence: str) -> bool:
-    return statement.is_request(sentence) or statement.is_order(sentence)
-
-
-def _mark_supposed(pieces: Sequence[str]) -> Iterator[str]:
-    """The sentences of a message; what is only supposed is marked."""
-    supposed = False
-    for piece in pieces:
-        ends = rules.cues(piece).decision or statement.ends_scene(piece)
-        supposed = statement.starts_scene(piece) or (supposed and not ends)
-        asks = piece.rstrip().endswith(_QUESTION_ENDS)
-        marked = supposed and not asks and not piece.startswith(SUPPOSED)
-        yield f"{SUPPOSED} {piece}" if marked else piece
+def _weight(said: replies.Said) -> float:
+    """The weight of a sentence apart from its words."""
+    weight = _base_weight(said.speaker, said.text) * (1.5 if said.earlier else 1.0)
+    if said.speaker != SPEAKERS["assistant"]:
+        return weight
+    if said.needs < 0 and half_words(said.text) <= _NOTED_HALVES:
+        return 0.0  # "Noted."
+    return weight * (_ANSWER if said.needs >= 0 else 1.0)
 
 
 def _pieces(speaker: str, text: str, *, short: bool) -> Iterator[str]:
@@ -286,7 +236,7 @@ def _base_weight(speaker: str, text: str) -> float:
     weight *= 1.6 if cues.decision else 1.0
     weight *= 1.5 if cues.preference or cues.marked else 1.0
     weight *= 0.8 if cues.question else 1.0
-    weight *= _WISH if speaker not in _NO_USERS and _asks_for(text) else 1.0
+    weight *= _WISH if speaker not in _NO_USERS and replies.asks_for(text) else 1.0
     little = statement.is_comment(text) or statement.is_said_by_others(text)
     weight *= _LITTLE if little or statement.points_back(text) else 1.0
     weight *= _LITTLE if text.startswith(SUPPOSED) else 1.0
@@ -305,9 +255,9 @@ def _limit_pool(pool: list[_Sentence], least: int) -> list[_Sentence]:
             break
         kept.append(i)
         halves += pool[i].halves
-    asked = {pool[i].asked for i in kept}
-    questions = (i for i, sentence in enumerate(pool) if sentence.place in asked)
-    return [pool[i] for i in sorted({*kept, *questions})]
+    needed = {place for i in kept for place in pool[i].with_}
+    others = (i for i, sentence in enumerate(pool) if sentence.place in needed)
+    return [pool[i] for i in sorted({*kept, *others})]
 
 
 # -- the choice -------------------------------------------------------------------------------
@@ -316,59 +266,97 @@ def _limit_pool(pool: list[_Sentence], least: int) -> list[_Sentence]:
 def _choose(pool: list[_Sentence], least: int, most: int, goal: int) -> dict[int, str]:
     """The chosen sentences by their position, with their text: some may be cut to fit.
 
-    An answer is chosen with its question.
+    A sentence is chosen with those that come with it.
     """
-    places = {sentence.place: i for i, sentence in enumerate(pool)}
-    question_words = max(most // _QUESTION_SHARE, _QUESTION_WORDS)
-    taken: list[int] = []
-    chosen: dict[int, str] = {}
-    halves = 0
+    choice = _Choice(pool, most)
     left: list[int] = []
     for i in _rank_sentences(pool):
-        if halves >= 2 * goal:
-            return chosen
-        texts = _with_question(pool, places, chosen, i, question_words)
-        cost = _cost(pool, taken, texts) - half_words(chosen.get(i, ""))
-        if halves + cost > 2 * most:
+        if choice.halves >= 2 * goal:
+            return choice.texts
+        if not (pool[i].weight and choice.take(i)):
             left.append(i)
-            continue
-        for place in texts.keys() - chosen.keys():
-            insort(taken, place)
-        chosen.update(texts)
-        halves += cost
-    # If all remaining sentences are too long, cut the best one.
-    for i in left if halves < 2 * max(least, 1) else ():
-        texts = _with_question(pool, places, chosen, i, question_words)
-        others = _cost(pool, taken, {**texts, i: ""}) - half_words(chosen.get(i, ""))
-        room = most - (halves + others + 1) // 2
-        if room > 0:
-            return {**chosen, **texts, i: cut_words(pool[i].text, room)}
-    return chosen
+    choice.fill(left, least)
+    return choice.texts
 
 
-def _with_question(
-    pool: Sequence[_Sentence],
-    places: Mapping[int, int],
-    chosen: Mapping[int, str],
-    i: int,
-    words_max: int,
-) -> dict[int, str]:
-    """What of a sentence and its question is not chosen whole; a long question is cut."""
-    texts = {} if chosen.get(i) == pool[i].text else {i: pool[i].text}
-    asked = places.get(pool[i].asked)
-    if texts and asked is not None and asked not in chosen:
-        texts[asked] = cut_words(pool[asked].text, words_max)
-    return texts
+class _Choice:
+    """The sentences chosen so far, in at most `most` words."""
 
+    def __init__(self, pool: Sequence[_Sentence], most: int) -> None:
+        self.texts: dict[int, str] = {}
+        self.halves = 0
+        self._pool, self._most = pool, most
+        self._places = {sentence.place: i for i, sentence in enumerate(pool)}
+        self._taken: list[int] = []
+        self._others_words = max(most // _OTHERS_SHARE, _OTHERS_WORDS)
 
-def _cost(pool: Sequence[_Sentence], taken: Sequence[int], texts: Mapping[int, str]) -> int:
-    """The half words that these sentences add, with their labels."""
-    total = 0
-    places = list(taken)
-    for i, text in texts.items():
-        total += half_words(text) + _label_cost(pool, places, i)
-        insort(places, i)
-    return total
+    def others(self, i: int) -> list[int]:
+        """The sentences that come with one and are not chosen yet."""
+        found = (self._places.get(place, -1) for place in self._pool[i].with_)
+        return [other for other in found if other >= 0 and other not in self.texts]
+
+    def take(self, i: int) -> bool:
+        """Choose a sentence with those that come with it; False if they do not fit."""
+        texts = self._with_others(i)
+        texts[i] = self._pool[i].text
+        return self._add(texts)
+
+    def fill(self, left: Sequence[int], least: int) -> None:
+        """Choose from sentences that are too long or say little, until there are `least` words.
+
+        Of the best one there is at least the beginning.
+        """
+        spoken = [i for i in left if self._pool[i].weight]
+        for shortest, found in ((_SHORTEST, spoken), (_SHORTEST, left), (1, left)):
+            for i in found:
+                if self.halves >= min(2 * max(least, 1), 2 * self._most - 1):
+                    return
+                self._cut(i, shortest)
+        chains = (sorted((*self.others(i), i)) for i in left)
+        for i in chain.from_iterable(chains):
+            if self.halves < 2 * max(least, 1):
+                self._cut_alone(i)
+
+    def _cut(self, i: int, shortest: int) -> None:
+        """Choose as much of a sentence as fits, if that is at least `shortest` words."""
+        texts = self._with_others(i)
+        room = self._room({**texts, i: ""})
+        if room >= min(shortest, (self._pool[i].halves + 1) // 2):
+            self._add({**texts, i: cut_words(self._pool[i].text, room)})
+
+    def _cut_alone(self, i: int) -> None:
+        """Choose as much of a sentence as fits, without those that come with it."""
+        room = self._room({i: ""})
+        if i not in self.texts and room > 0:
+            self._add({i: cut_words(self._pool[i].text, room)})
+
+    def _with_others(self, i: int) -> dict[int, str]:
+        """What comes with a sentence; long ones are cut."""
+        return {j: cut_words(self._pool[j].text, self._others_words) for j in self.others(i)}
+
+    def _room(self, texts: Mapping[int, str]) -> int:
+        """The words that are left with these texts."""
+        return (2 * self._most - self.halves - self._cost(texts)) // 2
+
+    def _add(self, texts: Mapping[int, str]) -> bool:
+        cost = self._cost(texts)
+        if self.halves + cost > 2 * self._most:
+            return False
+        for i in texts.keys() - self.texts.keys():
+            insort(self._taken, i)
+        self.texts.update(texts)
+        self.halves += cost
+        return True
+
+    def _cost(self, texts: Mapping[int, str]) -> int:
+        """The half words that these texts add, with their labels."""
+        total = 0
+        taken = list(self._taken)
+        for i, text in texts.items():
+            total += half_words(text) - half_words(self.texts.get(i, ""))
+            total += _label_cost(self._pool, taken, i)
+            insort(taken, i)
+        return total
 
 
 def _rank_sentences(pool: list[_Sentence]) -> Iterator[int]:

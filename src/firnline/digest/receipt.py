@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from firnline.context import marks
-from firnline.digest import claims, extractive, rules
+from firnline.context.render import SUPPOSED
+from firnline.digest import claims, extractive, replies, rules
 from firnline.digest.items import Item
 from firnline.language import prose
 from firnline.language.lexicon import COMMON
@@ -28,13 +29,23 @@ _PLURAL: Final = {"name": "names", "number": "numbers", "date": "dates", "url": 
 _CARRIED_KINDS: Final = ("decisions", "preferences", "questions", "urls", "dates", "numbers")
 """The kinds that are carried along if they are lost, the most valuable first."""
 _SAME_SHARE: Final = 0.7
+_BEFORE_MAX: Final = 2
+_BEFORE_WORDS: Final = 16
+_BEFORE_CHARS: Final = 200
+"""What a quote answers: at most so many sentences, and of each so many words and characters."""
+_AROUND_CHARS: Final = 500  # more than all of them
+_SHOWN: Final = ("speaker", "answers", "supposed")
 _NO_SEQ: Final = -1
 _FAR: Final = regex(f"[{prose.CJK}]")
 _PAIR: Final = regex(f"(?=([{prose.CJK}]{{2}}))")
 
 
 class _Thing(NamedTuple):
-    """A fact in the span: its kind, its value, its entry and its quote."""
+    """A fact in the span: its kind, its value, its entry and its quote.
+
+    `answers` is what was said before, if the quote says little without it. `asked`: it is in a
+    question that is answered, and so no statement.
+    """
 
     kind: str
     value: str
@@ -42,6 +53,9 @@ class _Thing(NamedTuple):
     quote: str
     claim: claims.TextClaim | None = None
     speaker: str = ""
+    answers: str = ""
+    asked: bool = False
+    supposed: bool = False
 
 
 class _Memory(NamedTuple):
@@ -62,11 +76,11 @@ def receipt(
 
     ``covers`` is the span; ``kinds`` has for each kind the number of facts, how many are kept, and
     which are lost; ``residue`` has quotes of important lost facts with their sequence numbers and
-    speakers, the most valuable first. ``skipped``, if there is any, has what is not digested and
-    why. `carried` is the residue of the previous digest: what is
-    still not in the text is carried on. `earlier` are the texts of digests that this one continues:
-    their facts that are missing here are lost, too. In code only URLs count. All lists are bounded;
-    the counts are exact.
+    speakers, what they answer, and whether they are supposed, the most valuable first. ``skipped``,
+    if there is any, has what is not digested and why. `carried` is the residue of the previous
+    digest: what is still not in the text is carried on. `earlier` are the texts of digests that
+    this one continues: their facts that are missing here are lost, too. In code only URLs count.
+    All lists are bounded; the counts are exact.
     """
     kept_items = [item for item in items if item.superseded_by is None]
     memory_text = "\n\n".join([text, *(_item_text(item) for item in kept_items)])
@@ -148,35 +162,75 @@ def _things(entries: Sequence[Entry]) -> list[_Thing]:
     """All facts of the span, each once, at its first entry."""
     found: dict[tuple[str, str], _Thing] = {}
     answered = max((e.seq for e in entries if _answers(e)), default=-1)
+    around = _Surroundings(entries)
     for entry in entries:
-        for thing in _entry_things(entry, open_question=entry.seq > answered):
+        for thing in _entry_things(entry, around, open_question=entry.seq > answered):
             key = thing.claim.key if thing.claim else prose.fold_text(thing.value)
             found.setdefault((thing.kind, key), thing)
     return list(found.values())
+
+
+class _Surroundings:
+    """What the sentences of entries need to be understood."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        texts = [
+            (extractive.speaker(entry.message), _sentences(entry), entry.seq == _NO_SEQ)
+            for entry in entries
+        ]
+        self.sentences = {id(entry): text[1] for entry, text in zip(entries, texts, strict=True)}
+        self._said = replies.linked(texts)
+        self._first: dict[int, int] = {}
+        number = 0
+        for entry, (_, pieces, _) in zip(entries, texts, strict=True):
+            self._first[id(entry)] = number
+            number += len(pieces)
+
+    def of(self, entry: Entry, sentence: int) -> dict[str, Any]:
+        """The fields of things in a sentence of an entry, by its number."""
+        number = self._first[id(entry)] + sentence
+        said = self._said[number]
+        there = replies.together(self._said, number) or [said.needs]
+        before = [one for one in there if 0 <= one < number][-_BEFORE_MAX:]
+        return {
+            "speaker": said.speaker,
+            "answers": " ".join(map(self._line, before)),
+            "asked": said.answer >= 0,
+            "supposed": said.text.startswith(SUPPOSED),
+        }
+
+    def _line(self, number: int) -> str:
+        said = self._said[number]
+        text = prose.beginning(prose.cut_words(said.text, _BEFORE_WORDS), _BEFORE_CHARS)
+        return f"{said.speaker}: {text}"
+
+
+def _sentences(entry: Entry) -> list[str]:
+    return list(prose.sentences(rules.CODE.sub("\n\n", marks.said(entry.message))))
 
 
 def _answers(entry: Entry) -> bool:
     return entry.message.role == "assistant" and bool(marks.said(entry.message).strip())
 
 
-def _entry_things(entry: Entry, *, open_question: bool) -> Iterator[_Thing]:
+def _entry_things(entry: Entry, around: _Surroundings, *, open_question: bool) -> Iterator[_Thing]:
     role = entry.message.role
     text = marks.said(entry.message)
     if not text.strip():
         return
-    speaker = extractive.speaker(entry.message)
-    for sentence in prose.sentences(rules.CODE.sub("\n\n", text)):
-        for thing in _claimed_things(sentence, entry.seq, urls_only=role == "tool"):
-            yield thing._replace(speaker=speaker)
+    for number, sentence in enumerate(around.sentences[id(entry)]):
+        fields: dict[str, Any] = {}
+        found = [*_claimed_things(sentence, entry.seq, urls_only=role == "tool")]
         if role != "tool":
-            for thing in _cued_things(
-                sentence, entry.seq, by_user=role == "user", asks=open_question
-            ):
-                yield thing._replace(speaker=speaker)
+            by_user = role == "user"
+            found += _cued_things(sentence, entry.seq, by_user=by_user, asks=open_question)
+        for thing in found:
+            fields = fields or around.of(entry, number)
+            yield thing._replace(**fields)
     for code in rules.CODE.findall(text):
         # Numbers in code mean little without the code; URLs do not.
         for thing in _claimed_things(code, entry.seq, urls_only=True):
-            yield thing._replace(speaker=speaker, quote=thing.value)
+            yield thing._replace(speaker=extractive.speaker(entry.message), quote=thing.value)
 
 
 def _claimed_things(sentence: str, seq: int, *, urls_only: bool) -> Iterator[_Thing]:
@@ -237,7 +291,7 @@ def _residue(
     lost: Sequence[_Thing], carried: Iterable[Mapping[str, Json]], memory: _Memory
 ) -> list[Json]:
     """Quotes of lost facts, the most valuable first, so that the last ones can be dropped."""
-    waiting = [t for t in lost if t.kind in _CARRIED_KINDS and t.seq != _NO_SEQ]
+    waiting = [t for t in lost if t.kind in _CARRIED_KINDS and t.seq != _NO_SEQ and not t.asked]
     # A row of a table or a line of code means little by itself.
     waiting = [t for t in waiting if t.kind == "urls" or not prose.is_code(t.quote)]
     fresh = len(waiting)
@@ -252,16 +306,18 @@ def _residue(
     room = limits.RESIDUE_CHARS_MAX
     for thing in (waiting[i] for i in order):
         key = (thing.seq, thing.quote)
-        if key in taken or len(taken) >= limits.RESIDUE_MAX or len(thing.quote) > room:
+        chars = len(thing.quote) + len(thing.answers)
+        if key in taken or len(taken) >= limits.RESIDUE_MAX or chars > room:
             continue
         taken[key] = thing
-        room -= len(thing.quote)
+        room -= chars
     return [_row(thing) for thing in taken.values()]
 
 
 def _row(thing: _Thing) -> Json:
     row: dict[str, Json] = {"seq": thing.seq, "kind": thing.kind, "quote": thing.quote}
-    return {**row, "speaker": thing.speaker} if thing.speaker else row
+    more = {name: getattr(thing, name) for name in _SHOWN}
+    return {**row, **{name: value for name, value in more.items() if value}}
 
 
 def _carried_things(carried: Iterable[Mapping[str, Json]]) -> Iterator[_Thing]:
@@ -270,9 +326,19 @@ def _carried_things(carried: Iterable[Mapping[str, Json]]) -> Iterator[_Thing]:
         seq, kind, quote = row.get("seq"), row.get("kind"), row.get("quote")
         if type(seq) is int and kind in _CARRIED_KINDS and isinstance(quote, str) and quote:
             quote = quote[: limits.RESIDUE_QUOTE_CHARS_MAX]
-            speaker = row.get("speaker")
-            named = speaker if isinstance(speaker, str) else ""
-            yield _Thing(str(kind), quote, seq, quote, speaker=named)
+            yield _Thing(
+                str(kind),
+                quote,
+                seq,
+                quote,
+                speaker=_text(row.get("speaker")),
+                answers=_text(row.get("answers")),
+                supposed=row.get("supposed") is True,
+            )
+
+
+def _text(value: Json) -> str:
+    return value[:_AROUND_CHARS] if isinstance(value, str) else ""
 
 
 # -- for display ------------------------------------------------------------------------------

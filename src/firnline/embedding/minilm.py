@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 NAME: Final = "all-MiniLM-L6-v2-int8"
 CODES: Final = "tokens-1"
 """The version of the codes of tokens (`firnline.embedding.codebook`)."""
+CODE_BYTES: Final = 2
+"""Of a token."""
 PIECES_MAX: Final = 256
 """Word pieces of a text that are used, including marks; the model was trained on no more."""
 BATCH_TEXTS_MAX: Final = 32
@@ -69,6 +71,14 @@ class MiniLM:
     async def read_question(self, text: str) -> QuestionTokens:
         """A question's vector and tokens, to compare them with those of texts."""
         return await self._running().run(_question, text)
+
+    def token_starts(self, text: str) -> list[int]:
+        """Where the word of each token starts."""
+        return [piece.start for piece in _pieces(text)]
+
+    def slice_codes(self, codes: bytes, first: int, last: int) -> bytes:
+        """The codes of some of a text's tokens."""
+        return codes[:1] + codes[1 + CODE_BYTES * first : 1 + CODE_BYTES * last]
 
     async def _each(
         self, texts: Sequence[str], job: Callable[[Session, list[list[int]]], list[T]]

@@ -23,6 +23,7 @@ from firnline.errors import InputError
 
 STEPS: Final = 127
 _SCALE: Final = struct.Struct("<f")
+SCALE_BYTES: Final = _SCALE.size
 _SIGN_AT: Final = _SCALE.size - 1
 _SIGN: Final = 0x80
 _SIZE: Final = struct.Struct("<H")

@@ -43,3 +43,11 @@ class TokenEmbedder(Embedder, Protocol):
     async def read_question(self, text: str) -> QuestionTokens:
         """A question, to be compared with the codes of texts."""
         ...
+
+    def token_starts(self, text: str) -> Sequence[int]:
+        """Where each token of a text starts of which there is a code, in order."""
+        ...
+
+    def slice_codes(self, codes: bytes, first: int, last: int) -> bytes:
+        """The codes of a text's tokens from number `first` up to `last`, as those of a text."""
+        ...

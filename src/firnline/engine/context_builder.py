@@ -47,7 +47,8 @@ from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, ModelError, StoreCorrupt, outline
 from firnline.language.questions import states_only
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Head, Hits, Key, Scope, Topic, live
+from firnline.log.entry import Digest, Entry, Head, Key, Scope, Topic, live
+from firnline.log.hit import Hits
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import TokenCounter, counter
@@ -391,7 +392,10 @@ class ContextBuilder:
         if plan.open_max is not None or fits:
             return plan, request.budget.recall_room
         kept = _kept_for_recall(plan, view, request)
-        return (self._plan(strategy, view, less(request.budget, kept)) if kept else plan), kept
+        if not kept:
+            return plan, kept
+        smaller = self._plan(strategy, view, less(request.budget, kept))
+        return replace(smaller, limit_tokens=plan.limit_tokens), kept  # quotes are within it
 
     def _important_data(
         self, key: Key, digests: Sequence[Digest], model: str | None

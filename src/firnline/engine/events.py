@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Final, Self, TypeAlias, TypeVar
 
 from firnline.context.context import Context, kind_of
-from firnline.log.entry import Appended, Digest, Erased, Hits
+from firnline.log.entry import Appended, Digest, Erased
+from firnline.log.hit import Hits
 from firnline.protocols import Event, Observer
 
 logger: Final = logging.getLogger("firnline.events")

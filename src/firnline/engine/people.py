@@ -27,12 +27,14 @@ from firnline.engine.limits import ELSEWHERE_MAX
 from firnline.engine.person import Person, Profile, moment
 from firnline.errors import FirnlineError, InputError, StoreCorrupt, outline
 from firnline.log import limits
-from firnline.log.entry import Appended, Entry, Head, Hit, Hits, Key, Scope
+from firnline.log.entry import Appended, Entry, Head, Key, Scope
+from firnline.log.hit import Hit, Hits
 from firnline.log.message import microseconds
 from firnline.log.text import clean_text
 from firnline.log.threads import run_by_size
 from firnline.protocols import Clock, Store
 from firnline.recall.facts import answering_facts, newest_evidence, put_facts_first
+from firnline.recall.pack import shown_tokens
 from firnline.recall.search import EntryFinder
 from firnline.store import facts as cards
 from firnline.store import journal
@@ -354,7 +356,7 @@ class People:
                     entries[one.conversation, one.seq] = entry
         size = sum(len(hit.message.text) for hit in hits)
         found = await run_by_size(size, partial(put_facts_first, hits, answers, entries, person))
-        while tokens is not None and sum(hit.entry.tokens for hit in found) > tokens:
+        while tokens is not None and sum(map(shown_tokens, found)) > tokens:
             found.pop()
         return Hits(found[:limit], hits.degraded, hits.earned)
 

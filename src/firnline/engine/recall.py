@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from firnline.context.plan import is_of_tool, units
+from firnline.context.render import is_quotable
+from firnline.digest.replies import asks, is_bare_answer
 from firnline.embedding import MiniLM, default_embedder, open_embedder
 from firnline.engine.options import check_names
 from firnline.errors import FirnlineError, InputError, ModelError, StoreCorrupt, outline
 from firnline.log import limits
-from firnline.log.entry import Entry, Hit, Hits, Key, Scope, live
+from firnline.log.entry import Entry, Key, Scope, live
+from firnline.log.hit import Hit, Hits
+from firnline.log.message import Message
 from firnline.log.text import clean_name, clean_text
 from firnline.log.tokens import TokenCounter
 from firnline.protocols import Clock, Embedder, Progress, Store
@@ -28,6 +32,7 @@ logger: Final = logging.getLogger("firnline")
 
 AUTO: Final = "auto"
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
+_SPEAKERS: Final = ("user", "assistant")
 
 
 class Filters(TypedDict, total=False):
@@ -142,19 +147,33 @@ class Recaller:
         hits: list[Hit] = []
         for hit in found:
             current = entries.pop(-1 if hit.superseded_by is None else hit.superseded_by, None)
-            hits += [replace(hit, entry=current, superseded_by=None)] if current else []
+            hits += [replace(hit, entry=current, passage=(), superseded_by=None)] if current else []
             hits.append(hit)
         return Hits(hits, found.degraded, count_earned([hit.chance for hit in hits]))
 
     async def units(self, key: Key, hits: Sequence[Hit]) -> dict[int, tuple[Entry, ...]]:
-        """The tool calls with all of their results of which hits are a part, by their numbers."""
+        """What is quoted together with hits, by their numbers.
+
+        All of a tool call with its results, and the question of a short answer.
+        """
         torn = [hit.seq for hit in hits if is_of_tool(hit.message)][: limits.RECALL_UNITS_MAX]
+        bare = [hit for hit in hits if not is_of_tool(hit.message) and is_bare_answer(hit.message)]
+        bare = bare[: limits.RECALL_UNITS_MAX]
         reach = range(-limits.RECALL_CALL_REACH, limits.RECALL_CALL_REACH + 1)
-        around = sorted({seq + step for seq in torn for step in reach if seq + step >= 0})
+        around = {seq + step for seq in torn for step in reach if seq + step >= 0}
+        before = {seq for hit in bare for seq in _before(hit.seq)}
+        if not around | before:
+            return {}
+        there = live(await self._store.at(key, sorted(around | before)))
         found: dict[int, tuple[Entry, ...]] = {}
-        for unit in units(live(await self._store.at(key, around))) if around else ():
+        for unit in units(entry for entry in there if entry.seq in around):
             if not unit.problem:
                 found |= {entry.seq: unit.entries for entry in unit.entries}
+        by_number = {entry.seq: entry for entry in there}
+        for hit in bare:
+            near = (by_number[seq] for seq in _before(hit.seq) if seq in by_number)
+            question = _question(near, hit.message)
+            found |= {hit.seq: (question, hit.entry)} if question else {}
         return found
 
     async def _belongs(self, scope: Scope) -> bool:
@@ -164,9 +183,24 @@ class Recaller:
         head = await self._store.head(Key(self._tenant, scope.conversation))
         return head is not None and scope.describes(head)
 
-    def _size(self, entry: Entry) -> int:
+    def _size(self, hit: Hit) -> int:
+        message = hit.message
+        return int(self._count.text(f"{message.name or message.role}: {hit.text}"))
+
+
+def _before(seq: int) -> range:
+    """The numbers before an answer's, the nearest first."""
+    return range(seq - 1, max(seq - 1 - limits.QUESTION_BACK, -1), -1)
+
+
+def _question(near: Iterable[Entry], answer: Message) -> Entry | None:
+    """The question of an answer: the last message of another speaker, if that asks."""
+    for entry in near:
         message = entry.message
-        return int(self._count.text(f"{message.name or message.role}: {message.text}"))
+        if message.role in _SPEAKERS and message.text and not is_of_tool(message):
+            answered = message.role != answer.role and is_quotable(message) and asks(message)
+            return entry if answered else None
+    return None
 
 
 def as_embedder(embedder: Embedder | str | None) -> Embedder | None:

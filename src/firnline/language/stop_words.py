@@ -180,6 +180,8 @@ OPENING_PAIRS: Final = (
 )
 """The same for pairs of words."""
 
+CONTENT_MAX: Final = 2
+"""Content words that a follow-up may have; with more it has a subject."""
 _NO_SUBJECT: Final = ENGLISH | GERMAN | FRENCH | SPANISH | RUSSIAN | FILLERS | REFERRING
 _OTHERS: Final = (GERMAN | FRENCH | SPANISH | RUSSIAN) - ENGLISH_FREQUENT
 _FOREIGN_LETTERS: Final = 0.2
@@ -226,6 +228,24 @@ def content_weight(words: Sequence[str]) -> int:
         else:
             weight += is_content(word)
     return weight
+
+
+def has_reference(found: Sequence[str], content_max: int = CONTENT_MAX) -> bool:
+    """Whether a word refers to something outside the text, before so many words of content."""
+    before = 0
+    for at, word in enumerate(found):
+        if fold(word) in REFERRING and before < content_max and not _points_to_noun(found, at):
+            return True
+        before += is_content(word)
+    return False
+
+
+def _points_to_noun(found: Sequence[str], at: int) -> bool:
+    """Whether the word at `at` only points to the noun after it, as in "this contract"."""
+    after = found[at + 1 :]
+    if fold(found[at]) not in POINTING or not after or not is_content(after[0]):
+        return False
+    return len(after) > 1 or at == 0 or fold(found[at - 1]) not in BEING
 
 
 def is_english(text: str) -> bool | None:

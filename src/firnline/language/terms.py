@@ -3,9 +3,10 @@
 Words are folded (NFKC, case, accents) and stemmed. Names of code, paths, addresses and numbers with
 letters are indexed whole and by part. Scripts written without spaces are indexed character by
 character and by pairs of neighbors, and searched by pairs, so that two characters are enough. Long
-words are also indexed by all their runs of five letters, so that words are found in longer ones. A
-store indexes `index_entry` and looks up `wanted_words`, as they are: no store stems or splits
-anything itself, so all of them find the same entries.
+words are also indexed by all their runs of five letters, and by the four at their start and end, so
+that words are found in longer ones; hashes by their start. A store indexes `index_entry` and looks
+up `wanted_words`, as they are: no store stems or splits anything itself, so all of them find the
+same entries.
 """
 
 from __future__ import annotations
@@ -43,7 +44,15 @@ _SLASHES: Final = regex(r"[/\\?&=:#@]+")
 _COMPOUND_CHARS: Final = 100
 _WORD_CHARS: Final = 40
 PART_CHARS: Final = 5
-"""The letters of the shortest word that is found in longer ones."""
+"""The letters of the shortest word that is found anywhere in longer ones."""
+_EDGE_CHARS: Final = 4
+"""The letters of the shortest word that is found at their start and end."""
+_STEM_CHARS: Final = 6
+_ENDING_CHARS: Final = 2
+"""A word is found in longer ones without so long an ending, if enough of it is left."""
+_HASH: Final = regex(r"(?=[a-f]{0,127}\d)[\da-f]{16,128}")
+_HASH_START: Final = regex(r"(?=[a-f]{0,127}\d)[\da-f]{7,128}")
+_HASH_CHARS: Final = 7  # as git shortens them
 _LONG_CHARS: Final = 7
 _PART: Final = "~"
 _FACT: Final = "@"
@@ -107,8 +116,20 @@ def identifier_parts(text: str) -> list[str]:
         pieces = _PIECE.findall(word)
         code = not word.isdigit() and any(map(str.isdigit, word))
         if len(pieces) > 1 and (not code or len(word) >= _CODE_CHARS):
-            found.update((fold(piece), None) for piece in pieces if len(piece) > 1)
+            both = chain(pieces, _joined(pieces))
+            found.update((fold(piece), None) for piece in both if len(piece) > 1)
     return list(found)
+
+
+def _joined(pieces: Sequence[str]) -> Iterator[str]:
+    """Pieces that mean little apart: a single letter and a word, a word and a number."""
+    before = ""
+    for piece in pieces:
+        if before and (len(before) == 1 or piece.isdigit()):
+            before += piece
+            yield before
+        else:
+            before = piece
 
 
 def compounds(folded: str) -> list[str]:
@@ -163,9 +184,24 @@ def _part_terms(words: Iterable[str]) -> dict[str, None]:
 
 @lru_cache(maxsize=65_536)
 def _parts(word: str) -> tuple[str, ...]:
+    if _HASH.fullmatch(word):
+        return (_PART + word[:_HASH_CHARS],)
     if not _LONG_CHARS <= len(word) <= _WORD_CHARS or not word.isalpha():
         return ()
-    return _runs(word)
+    return (*_runs(word), _PART + word[:_EDGE_CHARS], _PART + word[-_EDGE_CHARS:])
+
+
+def _wanted_parts(word: str, stems: Sequence[str]) -> tuple[str, ...]:
+    """The terms of longer words that have a word as a part; empty if it is too short for that."""
+    if _HASH_START.fullmatch(word):
+        return (_PART + word[:_HASH_CHARS],)
+    if not _EDGE_CHARS <= len(word) <= _WORD_CHARS or not word.isalpha():
+        return ()
+    if len(word) == _EDGE_CHARS:
+        return () if word in CORE else (_PART + word,)
+    least = max(_STEM_CHARS, len(word) - _ENDING_CHARS)
+    short = [stem for stem in stems if len(stem) >= least and word.startswith(stem)]
+    return _runs(min(short, key=len, default=word))
 
 
 def _runs(word: str) -> tuple[str, ...]:
@@ -253,8 +289,7 @@ def wanted_words(query: str) -> list[WantedWord]:
     found: dict[str, WantedWord] = {}
     for word in (*words, *name_parts(query)):
         terms = tuple(dict.fromkeys(_stems(word, accented.get(word), ALL_LANGUAGES)))
-        long = PART_CHARS <= len(word) <= _WORD_CHARS and word.isalpha()
-        found.setdefault(terms[0], WantedWord(terms, _runs(word) if long else ()))
+        found.setdefault(terms[0], WantedWord(terms, _wanted_parts(word, terms)))
     for whole in compounds(fold(query)):
         found.setdefault(whole, WantedWord((whole,), ()))
     return list(found.values())[: limits.QUERY_TERMS_MAX]

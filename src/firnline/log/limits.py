@@ -75,7 +75,7 @@ ECHO_ENTRIES_MAX: Final = 2_000
 RECALL_CALL_REACH: Final = 32
 """Entries before and after a recalled tool call or result that are searched for the others."""
 RECALL_UNITS_MAX: Final = 100
-"""Recalled tool calls and results for which that is done, the best ones."""
+"""Recalled tool calls and results for which that is done, the best ones; also short answers."""
 
 # Queries.
 PAGE_MAX: Final = 1_000
@@ -268,6 +268,12 @@ RECALL_COMPARED: Final = 300
 """The best candidates whose tokens are compared with the question's."""
 TOKEN_CODES_COMPARED: Final = 120_000
 """Bytes of codes of tokens that are compared with one question."""
+QUESTION_BACK: Final = 3
+"""Entries before a short answer that is quoted, among which its question is looked for."""
+QUESTION_CHARS_MAX: Final = 600
+"""Characters of a question that is quoted with its answer."""
+ANSWER_CHARS_MAX: Final = 400
+"""Characters of such an answer; a longer one says enough by itself."""
 RECALL_REACH: Final = 2
 """Neighbors on each side of a found entry that are ranked with it."""
 RECALL_CONVERSATIONS: Final = 50
@@ -300,8 +306,6 @@ PASSAGE_CHARS: Final = 900
 """Characters embedded as one vector; a longer message has several."""
 PASSAGES_MAX: Final = 32
 """Vectors of one message; the middle of a longer one is found only by its words."""
-PASSAGE_PLACE_CHARS: Final = 64_000
-"""Characters of a message in which the passage is looked for that answers a question."""
 VECTOR_PAGE: Final = 10_000
 """Vectors read at once."""
 VECTORS_COPIED: Final = 1_000

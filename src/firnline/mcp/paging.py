@@ -18,6 +18,7 @@ from firnline.errors import InputError
 from firnline.language import prose
 from firnline.log import limits
 from firnline.log.entry import Entry
+from firnline.log.hit import TextSpan, excerpt
 from firnline.log.message import encode_json
 from firnline.log.tokens import TokenCounter
 from firnline.mcp.results import QuotedMessage
@@ -39,6 +40,8 @@ class FoundEntry(NamedTuple):
     also_in: tuple[str, ...] = ()
     chance: float | None = None
     superseded_by: int | None = None
+    passage: tuple[TextSpan, ...] = ()
+    """What is quoted of it if it takes more than its share."""
 
 
 class QuotedPage(NamedTuple):
@@ -66,7 +69,10 @@ class Quoter:
         """
         room, quoted, unshown = self.tokens, list[QuotedMessage](), list[FoundEntry]()
         for at, one in enumerate(entries):
-            row = self._row(one, 0 if at else offset, room)
+            share = room if offset or not one.passage else min(room, self.tokens // len(entries))
+            row = self._row(one, 0 if at else offset, share)
+            if row is None and one.passage and not offset:
+                row = self._passage(one, room)
             if row is None and not quoted:
                 alone = not ranked or len(entries) == 1
                 row = self._cut(one, 0 if at else offset, room if alone else room // 2)
@@ -114,6 +120,11 @@ class Quoter:
         if len(text) > room * _TOKEN_CHARS_MAX:
             return None
         row = self._quote(one, text, None)
+        return row if self.size(row) <= room else None
+
+    def _passage(self, one: FoundEntry, room: int) -> QuotedMessage | None:
+        """The passage of the message, or None if it does not fit."""
+        row = self._quote(one, excerpt(readable_text(one.entry.message), one.passage), 0)
         return row if self.size(row) <= room else None
 
     def _cut(self, one: FoundEntry, offset: int, room: int) -> QuotedMessage:

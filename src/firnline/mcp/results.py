@@ -15,7 +15,7 @@ _BREAK: Final = regex(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 class QuotedMessage(BaseModel):
-    """A message, unchanged."""
+    """A message, unchanged; if it is cut, a part of it, or its passages with [...] between them."""
 
     conversation: str = Field(
         default="", description="Its conversation, if the result has several."

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple, TypeVar
 
 from firnline.log import limits
-from firnline.log.entry import Head, Hit, Key
+from firnline.log.entry import Head, Key
+from firnline.log.hit import Hit
 from firnline.protocols import Store
 
 _READS_AT_ONCE: Final = 16  # other calls need connections, too

@@ -11,7 +11,8 @@ from firnline.digest.succession import agree
 from firnline.digest.testimony import read_statements
 from firnline.language.stems import stem
 from firnline.language.terms import index_terms
-from firnline.log.entry import Entry, Hit
+from firnline.log.entry import Entry
+from firnline.log.hit import Hit
 from firnline.recall.limits import FACT_ANSWERS_MAX, FACT_HITS_READ, QUESTION_CHARS_MAX
 from firnline.recall.updates import asked_slots, asks_past, question_words, slot_vocabulary
 

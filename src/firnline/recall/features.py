@@ -81,14 +81,15 @@ def read_features(text: str) -> TextFeatures:
     words = frozenset(terms)
     parts = [terms[at : at + PASSAGE_WORDS] for at in range(0, len(terms), PASSAGE_WORDS)]
     return TextFeatures(
-        passages=tuple(_passage(part) for part in parts),
+        passages=tuple(read_passage(part) for part in parts),
         asks=_asks(text),
         timely=not _TIMELY.isdisjoint(words) or any(map(_YEAR.fullmatch, words)),
         counts=not _NUMBERS.isdisjoint(words) or _DIGIT.search(text) is not None,
     )
 
 
-def _passage(terms: list[str]) -> Passage:
+def read_passage(terms: list[str]) -> Passage:
+    """The features of these words."""
     counts = Counter(map(stem, terms))
     for term in terms:
         if "_" in term:

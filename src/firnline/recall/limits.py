@@ -36,3 +36,17 @@ FACT_HITS_READ: Final = 30
 """The best hits that are read for what facts outdate."""
 FACT_ANSWERS_MAX: Final = 3
 """Facts that answer a question."""
+PASSAGE_TOKENS: Final = 180
+"""Tokens that are shown of a long message, at least; of one that is little longer, all."""
+PASSAGES_SHOWN: Final = 4
+"""Passages that fit into the tokens that are given, if these are many: then each has more."""
+PASSAGE_CHARS_READ: Final = 64_000
+"""Characters of a message in which the sentences are looked for that answer a question."""
+PASSAGE_SENTENCE_CHARS: Final = 400
+"""Characters of a sentence of such a message; a longer one is taken for several."""
+PASSAGE_PLACES_MAX: Final = 3
+"""Sentences around which a passage is made."""
+PASSAGES_LOCATED: Final = 120
+"""Long messages of one search of which the passages are looked for, the best first."""
+PASSAGE_CHARS_ALL: Final = 400_000
+"""Characters of all of them together."""

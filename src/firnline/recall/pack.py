@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeVar
 
-from firnline.log.entry import Hit
+from firnline.log.entry import Entry
+from firnline.log.hit import Hit
+from firnline.recall.limits import PASSAGE_TOKENS, PASSAGES_SHOWN
 from firnline.recall.repeats import without_repeats
 
 Item = TypeVar("Item")
@@ -29,23 +31,52 @@ class _Tariff(NamedTuple):
 
 _SAID: Final = _Tariff(160, 1.0)
 _GENERATED: Final = _Tariff(80, 2.5)
+_LONGER: Final = 1.25
+_FRAME: Final = 4
 _GENERATED_ROLES: Final = frozenset(("assistant", "tool"))
 
 
-def price(hit: Hit, role: str = "") -> float:
-    """What the length of a hit deducts from its score; `role` is the one that is asked about."""
+def price(hit: Hit, role: str = "", room: int | None = None) -> float:
+    """What the length of a hit deducts from its score; `role` is the one that is asked about.
+
+    `room` are the tokens of a passage; None if the hit is shown whole.
+    """
     message = hit.message
     generated = not message.name and message.role in _GENERATED_ROLES and message.role != role
     tariff = _GENERATED if generated else _SAID
-    return tariff.slope * math.log(max(hit.entry.tokens / tariff.free, 1.0))
+    tokens = hit.entry.tokens if room is None else least_tokens(hit.entry, room)
+    return tariff.slope * math.log(max(tokens / tariff.free, 1.0))
 
 
-def by_value(hits: Iterable[Hit], role: str = "") -> list[Hit]:
+def passage_room(tokens: int | None) -> int:
+    """About how many tokens of a long message are shown: more if there are `tokens` for more."""
+    return max(PASSAGE_TOKENS, (tokens or 0) // PASSAGES_SHOWN)
+
+
+def is_long(entry: Entry, room: int) -> bool:
+    """Whether only a passage of so many tokens of the entry is shown."""
+    return entry.tokens > _LONGER * room
+
+
+def least_tokens(entry: Entry, room: int) -> int:
+    """About how many tokens of an entry are shown: of a long one a passage."""
+    return room if is_long(entry, room) else entry.tokens
+
+
+def shown_tokens(hit: Hit) -> int:
+    """About how many tokens a hit takes: those of its passage, if it has one."""
+    if not hit.passage:
+        return hit.entry.tokens
+    share = len(hit.text) / max(len(hit.message.text), 1)
+    return math.ceil(hit.entry.tokens * share) + _FRAME
+
+
+def by_value(hits: Iterable[Hit], role: str = "", room: int | None = None) -> list[Hit]:
     """The hits in the order in which they are packed; what decides it is part of their scores.
 
     Those that repeat a better one come last: they are taken only if nothing else is left.
     """
-    priced = [_less(hit, "price", price(hit, role)) for hit in hits]
+    priced = [_less(hit, "price", price(hit, role, room)) for hit in hits]
     priced.sort(key=lambda hit: -hit.score)  # stable: equal scores keep their order
     first = without_repeats(priced)
     kept = {(hit.conversation, hit.seq) for hit in first}

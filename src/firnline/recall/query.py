@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from firnline.embedding.token_embedder import QuestionTokens
 from firnline.errors import InputError
 from firnline.language.calendar import month_days
 from firnline.language.concepts import concepts
@@ -89,6 +90,15 @@ class RecallQuery(NamedTuple):
     """It asks for a time."""
     many: bool = False
     """It asks for a number."""
+
+
+class AskedQuestion(NamedTuple):
+    """A question as text, as it was parsed, and as vectors, if there are any."""
+
+    text: str
+    parsed: RecallQuery
+    vector: Sequence[float] | None = None
+    tokens: QuestionTokens | None = None
 
 
 def parse_question(question: str, now: datetime | None = None) -> RecallQuery:

@@ -56,8 +56,8 @@ _LATER_DAYS: Final = 7.0  # the decay after a named day; before it twice as fast
 _OWN_ROLE: Final = 0.4  # "I" means the user, but less reliably than a name
 _PREFIX: Final = regex(r"\s*([^\W\d_][\w.'-]{0,30}(?: [^\W\d_][\w.'-]{0,30}){0,2}): ")
 
-_Hits: TypeAlias = dict[int, float]  # by the number of the question's term, how well it matches
-_NONE: Final[_Hits] = {}
+TermHits: TypeAlias = dict[int, float]  # by the number of the question's term, how well it matches
+_NONE: Final[TermHits] = {}
 
 
 class RankedEntry(NamedTuple):
@@ -192,9 +192,9 @@ def _word_features(query: RecallQuery, turns: Sequence[_RankedTurn]) -> dict[str
     """The features that come from the question's words."""
     terms = _terms(query, turns)
     words: dict[int, float] = {}
-    hits: dict[int, _Hits] = {}
+    hits: dict[int, TermHits] = {}
     for turn in turns:
-        found = [_match(terms, passage) for passage in turn.reading.passages]
+        found = [match(terms, passage) for passage in turn.reading.passages]
         best = max(found, key=itemgetter(0), default=None)
         if best and best[1]:
             words[turn.seq], hits[turn.seq] = best
@@ -251,9 +251,9 @@ def _rarity(term: QueryTerm, turns: Sequence[_RankedTurn]) -> float:
     return 1 - math.log(having) / math.log(len(turns) + 1) if having > 1 else 1.0
 
 
-def _match(terms: Sequence[QueryTerm], passage: Passage) -> tuple[float, _Hits]:
+def match(terms: Sequence[QueryTerm], passage: Passage) -> tuple[float, TermHits]:
     """How well a passage matches, and how well it matches each term."""
-    score, hits = 0.0, _Hits()
+    score, hits = 0.0, TermHits()
     counts, kin = passage.counts, passage.kin
     slow = _OFTEN * (1 - _LONG + _LONG * passage.words / _USUAL_WORDS)
     for number, (word, weight, beginning, concepts) in enumerate(terms):
@@ -271,7 +271,7 @@ def _match(terms: Sequence[QueryTerm], passage: Passage) -> tuple[float, _Hits]:
 
 
 def _nearby_scores(
-    turns: Sequence[_RankedTurn], hits: Mapping[int, _Hits], share: Sequence[float]
+    turns: Sequence[_RankedTurn], hits: Mapping[int, TermHits], share: Sequence[float]
 ) -> dict[int, float]:
     """What matches in an entry or near it, each term where it counts most."""
     best = {turn.seq: dict(hits.get(turn.seq, _NONE)) for turn in turns}
@@ -288,17 +288,17 @@ def _nearby_scores(
     return {seq: sum([share[n] * hit for n, hit in near.items()]) for seq, near in best.items()}
 
 
-def _spread(hits: _Hits, fade: float, near: _Hits) -> None:
+def _spread(hits: TermHits, fade: float, near: TermHits) -> None:
     for number, hit in hits.items():
         if hit * fade > near.get(number, 0.0):
             near[number] = hit * fade
 
 
 def _session_scores(
-    turns: Sequence[_RankedTurn], hits: Mapping[int, _Hits], share: Sequence[float]
+    turns: Sequence[_RankedTurn], hits: Mapping[int, TermHits], share: Sequence[float]
 ) -> dict[int, float]:
     """What matches anywhere in the session of an entry."""
-    best: defaultdict[int, _Hits] = defaultdict(dict)
+    best: defaultdict[int, TermHits] = defaultdict(dict)
     for turn in turns:
         there = best[turn.session]
         for number, hit in hits.get(turn.seq, _NONE).items():
@@ -311,7 +311,7 @@ def _session_scores(
 
 
 def _answer_scores(
-    turns: Sequence[_RankedTurn], hits: Mapping[int, _Hits], share: Sequence[float]
+    turns: Sequence[_RankedTurn], hits: Mapping[int, TermHits], share: Sequence[float]
 ) -> dict[int, float]:
     """What only the previous entry matches, or matches better."""
     found: dict[int, float] = {}

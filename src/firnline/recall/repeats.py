@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from firnline.language import lexicon
 from firnline.language.date_words import MONTHS, WEEKDAYS
 from firnline.language.terms import index_terms
-from firnline.log.entry import Hit
+from firnline.log.hit import Hit
 from firnline.log.message import Message
 from firnline.log.regex import regex
 from firnline.recall.features import read_features

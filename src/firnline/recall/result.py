@@ -14,10 +14,10 @@ from firnline.language import prose
 from firnline.log import limits
 from firnline.log.entry import Entry, ProjectEntry
 from firnline.log.fence import escape_json
+from firnline.log.hit import TextSpan, excerpt
 from firnline.log.message import Message, Part, encode_json
 from firnline.log.tokens import TokenCounter
 from firnline.recall.limits import ID_DIGITS_MAX, RUNS_MAX
-from firnline.recall.passages import passage_at
 from firnline.topics import TopicStats
 
 MARK: Final = "recalled"
@@ -95,8 +95,8 @@ class RecallPage:
     facts: Mapping[str, Any] = field(default_factory=dict)
     ranked: bool = False
     backward: bool = False
-    question: str = ""
-    """The passage that answers it is shown of a message that is too long."""
+    passages: Mapping[EntryId, tuple[TextSpan, ...]] = field(default_factory=dict)
+    """What is shown of messages that are long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ class RecallWriter:
     def write(self, page: RecallPage) -> str:
         """The page as JSON text: as many whole messages as fit, and how to get the rest.
 
-        Of a message that is larger than the limit, the passage that answers the page's question is
-        shown, or the beginning and the end.
+        Of a long message its passage is shown, if it has one and takes more than its share of the
+        limit; of one that can never fit, the beginning and the end.
         """
         shown = self._fitting(page)
         text = self._text(page, shown)
@@ -155,7 +155,7 @@ class RecallWriter:
         whole = self.tokens_max - self.count.text(self._text(replace(page, entries=()), {})) - spare
         room, shown = whole, dict[EntryId, Row]()
         for found in page.entries:
-            row = self._row(found, page, whole, alone=len(page.entries) == 1)
+            row = self._row(found, page, whole)
             size = self._size(row)
             if size <= room:
                 shown[row["id"]] = row
@@ -164,19 +164,24 @@ class RecallWriter:
                 break
         return shown
 
-    def _row(self, found: ProjectEntry, page: RecallPage, room: int, *, alone: bool) -> Row:
+    def _row(self, found: ProjectEntry, page: RecallPage, room: int) -> Row:
         """The entry as a row; one that can never fit is shortened, to half if there are more."""
         row, text = self._head(found, page.own), readable_text(found.entry.message)
-        if len(text) <= room * _TOKEN_CHARS_MAX:
-            row["text"] = text
-            if self._size(row) <= room:
-                return row
-            del row["text"]
+        passage = page.passages.get(row["id"], ())
+        alone = len(page.entries) == 1
+        share = max(room // len(page.entries), limits.RECALL_TOKENS_MIN) if passage else room
+        if len(text) <= share * _TOKEN_CHARS_MAX:
+            whole = {**row, "text": text}
+            if self._size(whole) <= share:
+                return whole
+        cut = {**row, "shortened": True, "text": excerpt(text, passage)}
+        if passage and not alone and self._size(cut) <= room:
+            return cut
         room = room if alone else room // 2
-        place = passage_at(text, page.question) if page.question else None
-        if place is None:
+        if not passage:
             return self._shortened(row, found.entry, text, room)
-        return self._around(row, found.entry, text, place, room)
+        longest = max(passage, key=lambda span: span.end - span.start)
+        return self._around(row, found.entry, text, sum(longest) // 2, room)
 
     def _head(self, found: ProjectEntry, own: str) -> Row:
         message = found.entry.message
@@ -198,12 +203,12 @@ class RecallWriter:
         return self._longest({**head, "shortened": True, "text": cut}, shorter, len(text), room)
 
     def _around(self, head: Row, entry: Entry, text: str, place: int, room: int) -> Row:
-        """As much as fits around a place, most of it after the place."""
+        """As much as fits on both sides of a place."""
         cut = AROUND_MARK.format(head["id"], entry.tokens)
         earlier, later = text[:place], text[place:]
 
         def shorter(chars: int) -> str:
-            back = min(max(chars - len(later), chars // 4), len(earlier))
+            back = min(max(chars - len(later), chars // 2), len(earlier))
             before, after = prose.ending(earlier, back), prose.beginning(later, chars - back)
             first = "" if len(before) == len(earlier) else cut
             last = "" if len(after) == len(later) else cut

@@ -21,23 +21,25 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from firnline.context.context import BY_WORDS_ONLY
 from firnline.embedding.likeness import likeness_of
-from firnline.embedding.token_embedder import QuestionTokens, TokenEmbedder
+from firnline.embedding.token_embedder import TokenEmbedder
 from firnline.errors import FirnlineError, outline
 from firnline.log import limits
-from firnline.log.entry import Entry, Hit, Hits, IndexMatch, Key, Scope, live
+from firnline.log.entry import Entry, IndexMatch, Key, Scope, live
+from firnline.log.hit import Hit, Hits
 from firnline.log.threads import run_by_size
 from firnline.models.guard import Breaker
 from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.chance import chances, count_earned
 from firnline.recall.copies import Copies, EntryPlace
 from firnline.recall.limits import BEHIND_MAX
-from firnline.recall.pack import by_value, pack
+from firnline.recall.pack import by_value, pack, passage_room, shown_tokens
+from firnline.recall.passage_finder import PassageFinder, VectorSearch
 from firnline.recall.passages import model_key
-from firnline.recall.query import RecallQuery, parse_question, token_weights
+from firnline.recall.query import AskedQuestion, RecallQuery, parse_question, token_weights
 from firnline.recall.rank import features, order, token_feature
 from firnline.recall.repeats import without_repeats
 from firnline.recall.tools import find_recalled
@@ -51,36 +53,6 @@ _TOKEN_CHARS: Final = 4
 _ALIKE: Final = 0.75  # a question is less like its answer than a message is like its topic
 _WIDER: Final = 20  # more vectors are compared if filters leave only some of them
 _MORE: Final = 4  # times as many candidates are read if some are copies of others
-
-
-class VectorSearch(Protocol):
-    """Finds the nearest vectors and tokens; see `firnline.recall.vectors.NearestVectors`."""
-
-    async def find(
-        self, key: Key, model: str, vector: Sequence[float], limit: int
-    ) -> Mapping[int, float]:
-        """The nearest entries with their cosines."""
-        ...
-
-    async def compare(
-        self,
-        key: Key,
-        model: str,
-        question: QuestionTokens,
-        weights: Sequence[float],
-        seqs: Sequence[int],
-    ) -> Mapping[int, float]:
-        """How near the question's tokens are to those of these entries, best first."""
-        ...
-
-
-class _AskedQuestion(NamedTuple):
-    """A question as text, as it was parsed, and as vectors, if there are any."""
-
-    text: str
-    parsed: RecallQuery
-    vector: Sequence[float] | None = None
-    tokens: QuestionTokens | None = None
 
 
 class _Near(NamedTuple):
@@ -131,6 +103,7 @@ class EntryFinder:
     ) -> None:
         self._store, self._clock, self._conversations = store, clock, conversations
         self._embedder, self._near = embedder, near
+        self._passages = PassageFinder(embedder, near)
         self._breaker = Breaker(failures=3)  # do not wait for an embedder that keeps failing
         self._near_enough = _ALIKE * likeness_of(embedder.name) if embedder else 1.0
 
@@ -142,7 +115,7 @@ class EntryFinder:
         *,
         limit: int | None = None,
         tokens: int | None = None,
-        size: Callable[[Entry], int] = lambda entry: entry.tokens,
+        size: Callable[[Hit], int] = shown_tokens,
         shown_from: int | None = None,
     ) -> Hits:
         """The entries that match the question best, best first.
@@ -177,14 +150,18 @@ class EntryFinder:
             recalled = await find_recalled([h.entry for h in ranked], partial(self._store.at, key))
             echoes |= {(conversation, seq) for seq in recalled}
         role = None if tokens is None else parsed.role
-        hits = _order(hits, echoes, packed_for=role, for_context=shown_from is not None)
+        for_context = shown_from is not None
+        room = None if for_context else passage_room(tokens)  # a context quotes whole messages
+        hits = _order(hits, echoes, packed_for=role, room=room, for_context=for_context)
         if tokens is None:
             hits = [hit for hit in hits if (hit.conversation, hit.seq) in sure]
         if copies is not None:
             hits = await copies.unite(hits)
         hits = await put_current_first(self._store, tenant, question, parsed, hits, scope)
+        if room is not None:
+            hits = await self._passages.find(tenant, asked, hits, limit=limit, tokens=tokens)
         if tokens is not None:
-            packing = partial(pack, hits, lambda hit: size(hit.entry), tokens)
+            packing = partial(pack, hits, size, tokens)
             hits = await run_by_size(_chars(hit.entry for hit in hits), packing)
         missing = await self._missing_vectors(tenant, question, vector, scope, shown_from)
         hits = hits[:limit]
@@ -234,9 +211,9 @@ class EntryFinder:
                 return matches
             limit *= _MORE
 
-    async def _ask(self, question: str, parsed: RecallQuery) -> _AskedQuestion:
+    async def _ask(self, question: str, parsed: RecallQuery) -> AskedQuestion:
         """The question with its vectors, or without if there is no embedder or it fails."""
-        words = _AskedQuestion(question, parsed)
+        words = AskedQuestion(question, parsed)
         if self._embedder is None or self._near is None or not question.strip():
             return words
         if self._breaker.allow():
@@ -334,7 +311,7 @@ class EntryFinder:
     async def _ranked(
         self,
         key: Key,
-        asked: _AskedQuestion,
+        asked: AskedQuestion,
         found: _Candidates,
         scope: Scope,
         reach: int,
@@ -359,7 +336,7 @@ class EntryFinder:
         ]
 
     async def _compared(
-        self, key: Key, asked: _AskedQuestion, pool: Mapping[int, Entry], best: Sequence[int]
+        self, key: Key, asked: AskedQuestion, pool: Mapping[int, Entry], best: Sequence[int]
     ) -> Mapping[int, float]:
         """How near the question's tokens are to those of the pool; empty if that is not known."""
         if self._embedder is None or self._near is None or asked.tokens is None:
@@ -381,7 +358,7 @@ class EntryFinder:
         return allowed
 
 
-async def _vectors(embedder: Embedder, asked: _AskedQuestion) -> _AskedQuestion:
+async def _vectors(embedder: Embedder, asked: AskedQuestion) -> AskedQuestion:
     """The question with its vector, and with its tokens if the embedder compares them."""
     text = asked.text[: limits.PASSAGE_CHARS]
     if isinstance(embedder, TokenEmbedder):
@@ -396,13 +373,15 @@ def _order(
     echoes: Collection[tuple[str, int]],
     *,
     packed_for: str | None,
+    room: int | None,
     for_context: bool,
 ) -> list[Hit]:
     """The hits of all conversations with their chances, best first.
 
     The result of an earlier search only repeats what it found: it comes last, with no chance. A
     context has neither those nor messages that repeat a better one. To be packed into a number of
-    tokens, for a question about the role `packed_for`, they are ordered by value.
+    tokens, for a question about the role `packed_for`, they are ordered by value. `room` are the
+    tokens of a passage.
     """
     ordered = sorted(hits, key=lambda hit: (-hit.score, hit.conversation, hit.seq))
     found = [hit for hit in ordered if (hit.conversation, hit.seq) not in echoes]
@@ -410,7 +389,7 @@ def _order(
         found = without_repeats(found)
     found = [replace(hit, chance=chance) for hit, chance in zip(found, chances(found), strict=True)]
     if packed_for is not None:
-        found = by_value(found, packed_for)
+        found = by_value(found, packed_for, room)
     if for_context:
         return found
     return found + [hit for hit in ordered if (hit.conversation, hit.seq) in echoes]

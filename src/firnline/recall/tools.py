@@ -20,7 +20,8 @@ from firnline.context.tools import Tool, Toolbox
 from firnline.errors import InputError
 from firnline.language.dates import interval
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Head, Hit, ProjectEntry, live
+from firnline.log.entry import Digest, Entry, Head, ProjectEntry, live
+from firnline.log.hit import Hit
 from firnline.log.message import Message, call_ids, utc_now
 from firnline.log.text import clean_name
 from firnline.log.tokens import TokenCounter, counter
@@ -252,7 +253,7 @@ class _RecallTools(NamedTuple):
             facts={"outdated_by": newer} if newer else {},
             note="" if hits else "No message has these words; try others, or a date.",
             ranked=True,
-            question=query,
+            passages={self._id(each): hit.passage for each, hit in zip(found, hits, strict=True)},
         )
         return await self._write(page)
 

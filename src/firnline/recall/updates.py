@@ -27,7 +27,8 @@ from firnline.language.statements.reader import statements
 from firnline.language.statements.words import ASKED, OWN_WORDS, VOCABULARY
 from firnline.language.stems import stem
 from firnline.language.terms import index_terms
-from firnline.log.entry import Entry, Hit, Key, Scope, live
+from firnline.log.entry import Entry, Key, Scope, live
+from firnline.log.hit import Hit
 from firnline.log.regex import regex
 from firnline.protocols import Store
 from firnline.recall.limits import (

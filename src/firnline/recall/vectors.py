@@ -18,13 +18,12 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from firnline.embedding.quantize import dots, products, split_tokens
+from firnline.embedding.quantize import SCALE_BYTES, dots, products, split_tokens
 from firnline.embedding.token_embedder import QuestionTokens
 from firnline.log import limits
 from firnline.log.entry import Key
 from firnline.protocols import Store, Vector
 
-_SCALE_BYTES: Final = 4
 _OVERSAMPLE: Final = 4
 _WIDER: Final = 4  # candidates by differing bits for each candidate by sums
 _BLOCK: Final = 65_536
@@ -107,10 +106,7 @@ class NearestVectors:
 
         If the entries are very long, only the first of them are compared.
         """
-        stored = await self._store.vectors_at(key, model, seqs)
-        by_seq: dict[int, list[tuple[bytes, bytes]]] = {}
-        for vector in stored:
-            by_seq.setdefault(vector.seq, []).append(split_tokens(vector.body))
+        by_seq = await self.parts(key, model, seqs)
         size, parts = 0, list[tuple[int, bytes, bytes]]()
         for seq in seqs:
             size += sum(len(codes) for _, codes in by_seq.get(seq, ()))
@@ -118,6 +114,25 @@ class NearestVectors:
                 break
             parts += ((seq, *part) for part in by_seq.get(seq, ()))
         return await asyncio.to_thread(token_scores, question, weights, parts)
+
+    async def parts(
+        self, key: Key, model: str, seqs: Sequence[int]
+    ) -> dict[int, list[tuple[bytes, bytes]]]:
+        """The vectors of the parts of these entries, each with the codes of its tokens."""
+        by_seq: dict[int, list[tuple[bytes, bytes]]] = {}
+        stored = await self._store.vectors_at(key, model, seqs)
+        for vector in sorted(stored, key=lambda vector: (vector.seq, vector.part)):
+            by_seq.setdefault(vector.seq, []).append(split_tokens(vector.body))
+        return by_seq
+
+    def scores(
+        self,
+        question: QuestionTokens,
+        weights: Sequence[float],
+        parts: Sequence[tuple[int, bytes, bytes]],
+    ) -> dict[int, float]:
+        """How near the question's tokens, by weight, are to those of numbered parts."""
+        return token_scores(question, weights, parts)
 
     def forget(self, key: Key) -> None:
         """Drop the codes of an erased conversation."""
@@ -146,11 +161,11 @@ def token_scores(
     question: QuestionTokens, weights: Sequence[float], parts: Sequence[tuple[int, bytes, bytes]]
 ) -> dict[int, float]:
     """The mean of the cosines by weight; of a long entry its best part counts."""
-    size = len(question.vector) + _SCALE_BYTES
+    size = len(question.vector) + SCALE_BYTES
     usable = [part for part in parts if part[2] and len(part[1]) == size]
     if not usable or not any(weights):
         return {}
-    numbers = b"".join(code[_SCALE_BYTES:] for _, code, _ in usable)
+    numbers = b"".join(code[SCALE_BYTES:] for _, code, _ in usable)
     rows = np.frombuffer(numbers, np.int8).reshape(len(usable), -1).astype(np.float32)
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
     nearest = question.compare(rows, [codes for _, _, codes in usable])
@@ -167,14 +182,14 @@ def _codes(vectors: Sequence[Vector], dimension: int, next_seq: int) -> _Codes:
     # If an embedder changed its dimension under the same name, old vectors cannot be compared.
     fitting = _with_dimension(vectors, dimension)
     seqs = np.array([v.seq for v in fitting], dtype=np.int64)
-    numbers = b"".join(v.body[_SCALE_BYTES:] for v in fitting)
+    numbers = b"".join(v.body[SCALE_BYTES:] for v in fitting)
     signs = np.frombuffer(numbers, dtype=np.int8).reshape(len(fitting), dimension) >= 0
     return _Codes(seqs, _bits(signs), next_seq)
 
 
 def _with_dimension(vectors: Sequence[Vector], dimension: int) -> list[Vector]:
     plain = (vector._replace(body=split_tokens(vector.body)[0]) for vector in vectors)
-    return [vector for vector in plain if len(vector.body) == dimension + _SCALE_BYTES]
+    return [vector for vector in plain if len(vector.body) == dimension + SCALE_BYTES]
 
 
 def _are_current(

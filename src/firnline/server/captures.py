@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from firnline.adapters.compactions import list_compactions, note_compaction, note_records
 from firnline.errors import FirnlineError, InputError
 from firnline.log import fence
-from firnline.log.entry import Hit
+from firnline.log.hit import Hit
 from firnline.log.tokens import counter
 from firnline.memory import Memory
 from firnline.server.cursor_events import CURSOR, event_key, event_messages
@@ -213,7 +213,6 @@ async def recall_dropped(memory: Memory, conversation: str, prompt: object, most
 
 def _recalled_text(hits: Sequence[Hit]) -> str:
     lines = (
-        f"[{hit.message.role}, message {hit.seq}] {fence.escape(hit.message.text.strip())}"
-        for hit in hits
+        f"[{hit.message.role}, message {hit.seq}] {fence.escape(hit.text.strip())}" for hit in hits
     )
     return "\n".join([_RECALLED, *lines])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
-from firnline.log.entry import Hit
+from firnline.log.hit import Hit
 from firnline.log.message import Message
 from firnline.protocols import Completion
 from firnline.recall.tools import RecallMemory

@@ -37,7 +37,7 @@ def rolling(*, window: int = 14, after_seq: int = 5, words: int = 250) -> Strate
             last_seq=end,
             fresh_from=max(view.first_open, first),
             takes=shown,
-            words=(min(60, words), words),
+            words=(min(60, words * 3 // 4), words),
             slides=True,
         )
         reason = f"the round that ended with {end} is not in a digest yet"

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from firnline.language.cues import RETURNING, SWITCHING, opening
-from firnline.language.stop_words import content_weight, split_words
-from firnline.topics.followup import LOOK_CHARS, has_reference, starts_like_continuation
+from firnline.language.stop_words import content_weight, has_reference, split_words
+from firnline.topics.followup import LOOK_CHARS, starts_like_continuation
 from firnline.topics.rules import DefaultThreshold, Rules
 from firnline.topics.weights import FLOWS, FlowWeights, ModelFlow
 
@@ -62,7 +62,8 @@ def signs_of(text: str, pause: float) -> FlowSigns:
     if switches or returns:  # it is no continuation, however short it is
         return FlowSigns(_WORDS_MAX, switches=switches, returns=returns, late=late)
     refers = has_reference(found) or starts_like_continuation(found)
-    return FlowSigns(min(content_weight(found), _WORDS_MAX), refers=refers, late=late)
+    words = min(max(content_weight(found), 1), _WORDS_MAX)
+    return FlowSigns(words, refers=refers, late=late)
 
 
 def stay_terms(signs: FlowSigns, likeness: Sequence[float], *, is_new: bool) -> tuple[float, ...]:

@@ -12,21 +12,17 @@ from typing import Final
 from firnline.language.stop_words import (
     ACTIONS,
     ASKING,
-    BEING,
+    CONTENT_MAX,
     MEANWHILE,
     OPENERS,
     OPENING_PAIRS,
-    POINTING,
-    REFERRING,
     SPEAKERS,
     content_weight,
     fold,
-    is_content,
+    has_reference,
     split_words,
 )
 
-CONTENT_MAX: Final = 2
-"""Content words that a follow-up may have; with more it has a subject."""
 LOOK_CHARS: Final = 2_000
 """Characters of a message that are analyzed; a follow-up is short."""
 
@@ -70,24 +66,6 @@ def _asks_of_speaker(found: Sequence[str]) -> bool:
             words, words[1:], words[2:], [*words[3:], ""], strict=False
         )
     )
-
-
-def has_reference(found: Sequence[str]) -> bool:
-    """Whether a word refers to something outside the text."""
-    before = 0
-    for at, word in enumerate(found):
-        if fold(word) in REFERRING and before < CONTENT_MAX and not _points_to_noun(found, at):
-            return True
-        before += is_content(word)
-    return False
-
-
-def _points_to_noun(found: Sequence[str], at: int) -> bool:
-    """Whether the word at `at` only points to the noun after it, as in "this contract"."""
-    after = found[at + 1 :]
-    if fold(found[at]) not in POINTING or not after or not is_content(after[0]):
-        return False
-    return len(after) > 1 or at == 0 or fold(found[at - 1]) not in BEING
 
 
 def depends_on_context(text: str) -> bool:

@@ -10,10 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from firnline.context.plan import is_question
-from firnline.language.stop_words import PERSONS, fold, is_content, split_words, word_root
+from firnline.language.stop_words import (
+    PERSONS,
+    fold,
+    has_reference,
+    is_content,
+    split_words,
+    word_root,
+)
 from firnline.log.entry import Entry
 from firnline.log.regex import regex
-from firnline.topics.followup import has_reference, is_followup
+from firnline.topics.followup import is_followup
 
 LOOK_BACK: Final = 12
 """Newest entries of the topic that are used."""

@@ -35,7 +35,8 @@ from firnline.adapters.langchain.items import (
     texts_of,
 )
 from firnline.log import limits
-from firnline.log.entry import Card, Hit
+from firnline.log.entry import Card
+from firnline.log.hit import Hit
 from firnline.log.message import Message, format_time, utc_now
 from firnline.log.text import clean_json
 from firnline.log.wire import parse_unique

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from firnline.cli.bench.cases import BenchCase, BenchQuestion, CaseBuilder, GoldEvidence
-from firnline.cli.bench.location import JsonSpot
+from firnline.cli.bench.location import DEPTH_MAX, JsonSpot, texts_in
 from firnline.cli.bench.talks import later
 from firnline.log.message import Message
 from firnline.log.regex import regex
@@ -17,8 +17,9 @@ from firnline.log.text import clean_name
 
 ABSTENTION: Final = "abstention: made to have no answer"
 
+_ANSWERS: Final = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "rubric")
+"""What BEAM calls the answer, depending on the kind of question."""
 _WEEKDAY: Final = regex(r"(?:(?<!\s)\s+)?\([^)]{0,40}\)\s*")
-_DEPTH_MAX: Final = 8  # plans of batches of turns of messages, and some to spare
 
 
 # -- LongMemEval ------------------------------------------------------------------------------
@@ -51,7 +52,7 @@ def longmemeval(spot: JsonSpot, name: str) -> BenchCase:
     if name.endswith("_abs"):
         builder.left_out[ABSTENTION] += 1
     elif marked or not (held := _answer_sessions(spot, spans)):
-        builder.ask(name, question, kind, marked)
+        builder.ask(name, question, kind, marked, texts_in(spot.get("answer")))
     else:
         builder.questions.append(BenchQuestion(name, question, kind, held, by_session=True))
     return builder.case(name, messages)
@@ -109,18 +110,19 @@ def beam(spot: JsonSpot, name: str) -> BenchCase:
     for category, asked in _probes(spot["probing_questions"]):
         number = len(builder.questions) + builder.left_out.total() + 1
         evidence = list(dict.fromkeys(_sources(asked.get("source_chat_ids"))))
-        builder.ask(f"{name}/{number}", asked["question"].text, category, evidence)
+        answer = " ".join(texts_in(asked.get(field)) for field in _ANSWERS)
+        builder.ask(f"{name}/{number}", asked["question"].text, category, evidence, answer)
     return builder.case(name, messages)
 
 
 def _messages(spot: JsonSpot, depth: int = 0) -> Iterator[JsonSpot]:
     """The messages in lists, batches with ``turns``, or plans by name."""
-    if isinstance(spot.value, list) and depth < _DEPTH_MAX:
+    if isinstance(spot.value, list) and depth < DEPTH_MAX:
         for item in spot.each("item"):
             yield from _messages(item, depth + 1)
     elif "role" in spot.fields:
         yield spot
-    elif depth < _DEPTH_MAX:
+    elif depth < DEPTH_MAX:
         turns = spot.get("turns")
         plans = [spot.get(name) for name in spot.fields if name.startswith("plan-")]
         inner = [turns] if turns else [plan for plan in plans if plan]
@@ -162,10 +164,10 @@ def _sources(spot: JsonSpot | None, depth: int = 0) -> Iterator[str]:
     """The ids of the messages with the evidence, flat or grouped."""
     if spot is None:
         return
-    if depth < _DEPTH_MAX and isinstance(spot.value, dict):
+    if depth < DEPTH_MAX and isinstance(spot.value, dict):
         for name in spot.value:
             yield from _sources(spot.get(name), depth + 1)
-    elif depth < _DEPTH_MAX and isinstance(spot.value, list):
+    elif depth < DEPTH_MAX and isinstance(spot.value, list):
         for item in spot.each("id"):
             yield from _sources(item, depth + 1)
     else:

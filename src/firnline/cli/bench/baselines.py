@@ -59,8 +59,12 @@ class PackedTurn(NamedTuple):
 def turn_of(message: Message) -> PackedTurn:
     """A message as a turn; without a name, the speaker is the role."""
     speaker = message.name or message.role
-    size = counter(encoding="o200k_base").text(f"{speaker}: {message.text}")
-    return PackedTurn(speaker, message.text, size)
+    return PackedTurn(speaker, message.text, turn_tokens(speaker, message.text))
+
+
+def turn_tokens(speaker: str, text: str) -> int:
+    """What a turn, or a part of it, takes."""
+    return counter(encoding="o200k_base").text(f"{speaker}: {text}")
 
 
 def pack(ranked: Iterable[int], turns: Sequence[PackedTurn], tokens: int) -> list[int]:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple
 
+from firnline.language import prose
+from firnline.language.stems import stem
+from firnline.language.terms import index_terms
+from firnline.log.hit import TextSpan
 from firnline.log.message import Message
+from firnline.recall.query import parse_question
 
 ADVERSARIAL: Final = "adversarial: made to have no answer"
 NO_EVIDENCE: Final = "no evidence ids"
 UNKNOWN_EVIDENCE: Final = "no evidence id names one turn of the conversation"
+
+_ASKED: Final = 0.25
+"""The weight of a word of the question, compared with one of the answer."""
 
 
 class GoldEvidence(NamedTuple):
@@ -26,13 +36,17 @@ class GoldEvidence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BenchQuestion:
-    """A question and its evidence; `by_session` if the evidence is sessions."""
+    """A question, its evidence, and what the set says of its answer, if it does.
+
+    `by_session` if the evidence is sessions.
+    """
 
     id: str
     text: str
     category: str
     evidence: tuple[GoldEvidence, ...]
     by_session: bool = False
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +76,9 @@ class CaseBuilder:
         self.left_out: Counter[str] = Counter()
         self.unknown = 0
 
-    def ask(self, name: str, text: str, category: str, evidence: Sequence[Hashable]) -> None:
+    def ask(
+        self, name: str, text: str, category: str, evidence: Sequence[Hashable], answer: str = ""
+    ) -> None:
         """Add a question with evidence in turns, by the ids of the file.
 
         Ids that name no turn, or several, are skipped.
@@ -77,7 +93,7 @@ class CaseBuilder:
             self.left_out[UNKNOWN_EVIDENCE] += 1
             return
         found = (GoldEvidence(_name(i), frozenset(self.places[i])) for i in known)
-        self.questions.append(BenchQuestion(name, text, category, tuple(found)))
+        self.questions.append(BenchQuestion(name, text, category, tuple(found), answer=answer))
 
     def case(self, conversation: str, messages: Iterable[Message]) -> BenchCase:
         """The case with all questions."""
@@ -91,3 +107,23 @@ def _name(evidence: Hashable) -> str:
         session, turn = evidence
         return f"D{session}:{turn}"
     return str(evidence)
+
+
+@lru_cache(maxsize=4_096)
+def own_sentence(text: str, question: str, answer: str) -> TextSpan | None:
+    """Which sentence of a long message is the evidence: sets name messages only.
+
+    It is the one with most of the answer's words, by weight, then of the question's. None if there
+    is no such word: then only the whole text will do.
+    """
+    weights: dict[str, float] = {}
+    for share, source in ((_ASKED, question), (1.0, answer)):
+        for term in parse_question(source).terms:
+            weights[term.stem] = max(weights.get(term.stem, 0.0), share * term.weight)
+    best, found = 0.0, None
+    for start, end in prose.spans(text):
+        words = frozenset(map(stem, index_terms(text[start:end])))
+        score = math.fsum(weights[word] for word in words if word in weights)
+        if score > best:
+            best, found = score, TextSpan(start, end)
+    return found

@@ -14,13 +14,14 @@ class Figures:
     """One method, one group of questions, one budget; shares are between 0 and 1.
 
     `mean` is the mean share of evidence found per question, `any` and `all` are the shares of
-    questions with some and with all of it.
+    questions with some and with all of it; `whole` is the mean if only whole messages count.
     """
 
     questions: int
     mean: float
     any: float
     all: float
+    whole: float
     tokens: float
     p50: float
     p99: float
@@ -37,6 +38,7 @@ def figures(answers: Sequence[QuestionResult], budget: int) -> Figures:
         mean=_mean(sum(one.evidence) / len(one.evidence) for one in found),
         any=_mean(any(one.evidence) for one in found),
         all=_mean(all(one.evidence) for one in found),
+        whole=_mean(sum(one.whole) / len(one.whole) for one in found),
         tokens=_mean(one.tokens for one in found),
         p50=percentile(times, 50),
         p99=percentile(times, 99),

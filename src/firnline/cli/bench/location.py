@@ -9,6 +9,8 @@ from typing import Final
 from firnline.errors import InputError
 from firnline.log.text import clean_text
 
+DEPTH_MAX: Final = 8
+"""How deep values are nested: plans of batches of turns of messages, and some to spare."""
 _SHOWN_MAX: Final = 40
 _FIELDS_MAX: Final = 6
 _LABEL_MAX: Final = 10**18
@@ -71,6 +73,17 @@ class JsonSpot:
         if not isinstance(self.value, str):
             raise self.wrong("text or a number")
         return clean_text(self.value)
+
+
+def texts_in(spot: JsonSpot | None, depth: int = 0) -> str:
+    """All texts and numbers in a value, joined by spaces; empty if there is none."""
+    value = spot.value if spot else None
+    if spot is None or value is None or isinstance(value, bool) or depth > DEPTH_MAX:
+        return ""
+    if isinstance(value, list | dict):
+        inner = value.values() if isinstance(value, dict) else value
+        return " ".join(texts_in(JsonSpot(one, spot.where), depth + 1) for one in inner)
+    return clean_text(str(value))
 
 
 def _value_text(value: object) -> str:

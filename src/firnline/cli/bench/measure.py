@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from firnline.cli.bench.baselines import Baselines, PackedTurn, names, pack, turn_of
-from firnline.cli.bench.cases import BenchCase, BenchQuestion
+from firnline.cli.bench.baselines import Baselines, PackedTurn, names, pack, turn_of, turn_tokens
+from firnline.cli.bench.cases import BenchCase, BenchQuestion, own_sentence
 from firnline.context.context import Context
 from firnline.errors import BudgetError, InputError
-from firnline.log.entry import Head, Hit
+from firnline.log.entry import Head
+from firnline.log.hit import Hit, TextSpan
 from firnline.log.message import Message
 from firnline.protocols import Embedder, Progress
 
@@ -59,11 +60,13 @@ class BenchMemory(Protocol):
 class BudgetResult(NamedTuple):
     """The result within one budget.
 
-    `evidence` says for each piece whether it was found. `over`: the result was larger than the
-    budget, and what did not fit does not count. `refused`: the budget was too small for a context.
+    `evidence` says for each piece whether it was found: in whole messages, or in a passage that has
+    the piece's own sentence; `whole` only counts whole messages. `over`: the result was larger than
+    the budget, and what did not fit does not count. `refused`: it was too small for a context.
     """
 
     evidence: tuple[bool, ...]
+    whole: tuple[bool, ...]
     tokens: int
     milliseconds: float
     over: bool = False
@@ -89,10 +92,11 @@ class BenchRun:
 
 
 class _Retrieved(NamedTuple):
-    """The entries that are in the result in full, and its tokens."""
+    """The entries that are in the result in full, or by passage, and its tokens."""
 
     seqs: frozenset[int]
     tokens: int
+    passages: Mapping[int, Sequence[TextSpan]] = {}
     over: bool = False
     refused: bool = False
 
@@ -179,7 +183,7 @@ class _Run:
         took = time.perf_counter() - started
         for budget in self.tokens:
             taken = pack(ranked, self.turns, budget)
-            answer.found[budget] = _budget_result(question, _retrieved(taken, self.turns), took)
+            answer.found[budget] = self._result(question, _retrieved(taken, self.turns), took)
             self.tick()
         return answer
 
@@ -199,16 +203,49 @@ class _Run:
                 started = time.perf_counter()
                 given = await ask(answer.question.text, budget)
                 took = time.perf_counter() - started
-                answer.found[budget] = _budget_result(answer.question, given, took)
+                answer.found[budget] = self._result(answer.question, given, took)
                 self.tick()
         return answers
 
     async def _by_recall(self, question: str, budget: int) -> _Retrieved:
-        """Hits with the complete entry, packed as the baselines are."""
+        """Hits with the complete entry or passages of it, packed as the baselines are."""
         hits = await self.memory.recall(self.case.conversation, question, tokens=budget)
-        whole = [hit.seq for hit in hits if hit.message.text == self.turns[hit.seq].text]
-        taken = pack(dict.fromkeys(whole), self.turns, budget)
-        return _retrieved(taken, self.turns, over=len(taken) < len(whole))
+        whole, passages, left = set[int](), dict[int, Sequence[TextSpan]](), budget
+        for hit in hits:
+            turn = self.turns[hit.seq]
+            if hit.message.text != turn.text or hit.seq in whole or hit.seq in passages:
+                continue
+            size = turn.tokens if not hit.passage else turn_tokens(turn.speaker, hit.text)
+            if size > left:
+                return _Retrieved(frozenset(whole), budget - left, passages, over=True)
+            left -= size
+            if hit.passage:
+                passages[hit.seq] = hit.passage
+            else:
+                whole.add(hit.seq)
+        return _Retrieved(frozenset(whole), budget - left, passages)
+
+    def _result(
+        self, question: BenchQuestion, retrieved: _Retrieved, seconds: float
+    ) -> BudgetResult:
+        """Which evidence of a question is in what was retrieved."""
+        whole = tuple(bool(piece.seqs & retrieved.seqs) for piece in question.evidence)
+        found = tuple(
+            there or any(self._has_sentence(question, seq, retrieved) for seq in piece.seqs)
+            for there, piece in zip(whole, question.evidence, strict=True)
+        )
+        milliseconds = seconds * 1_000
+        return BudgetResult(
+            found, whole, retrieved.tokens, milliseconds, retrieved.over, retrieved.refused
+        )
+
+    def _has_sentence(self, question: BenchQuestion, seq: int, retrieved: _Retrieved) -> bool:
+        """Whether the passages of an entry have the sentence that is the evidence."""
+        spans = retrieved.passages.get(seq, ())
+        if not spans:
+            return False
+        own = own_sentence(self.turns[seq].text, question.text, question.answer)
+        return own is not None and any(a <= own.start and own.end <= b for a, b in spans)
 
     async def _by_context(self, question: str | None, budget: int) -> _Retrieved:
         """Entries that the context lists and whose text is in its messages."""
@@ -221,15 +258,8 @@ class _Run:
         return _Retrieved(entries_in(context, self.turns), context.tokens)
 
 
-def _retrieved(
-    seqs: Sequence[int], turns: Sequence[PackedTurn], *, over: bool = False
-) -> _Retrieved:
-    return _Retrieved(frozenset(seqs), sum(turns[seq].tokens for seq in seqs), over)
-
-
-def _budget_result(question: BenchQuestion, retrieved: _Retrieved, seconds: float) -> BudgetResult:
-    there = tuple(bool(piece.seqs & retrieved.seqs) for piece in question.evidence)
-    return BudgetResult(there, retrieved.tokens, seconds * 1_000, retrieved.over, retrieved.refused)
+def _retrieved(seqs: Sequence[int], turns: Sequence[PackedTurn]) -> _Retrieved:
+    return _Retrieved(frozenset(seqs), sum(turns[seq].tokens for seq in seqs))
 
 
 def entries_in(context: Context, turns: Sequence[PackedTurn]) -> frozenset[int]:

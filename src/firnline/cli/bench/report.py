@@ -55,9 +55,10 @@ def _side_by_side(measured: BenchRun) -> Iterator[str]:
     everything = {name: groups(answers) for name, answers in measured.answers.items()}
     for group in ("all", "all (by session)"):
         rows = [
-            _row(name, parts[group], measured.tokens)
+            row
             for name, parts in everything.items()
             if group in parts
+            for row in _rows(name, parts[group], measured.tokens)
         ]
         if rows:
             what = f"evidence found, mean % ({group})"
@@ -65,11 +66,14 @@ def _side_by_side(measured: BenchRun) -> Iterator[str]:
             yield table(names, rows, right=range(1, len(names)))
 
 
-def _row(name: str, answers: Sequence[QuestionResult], tokens: Sequence[int]) -> Line:
+def _rows(name: str, answers: Sequence[QuestionResult], tokens: Sequence[int]) -> Iterator[Line]:
+    """A method's row, and one with whole messages only, if it returned passages."""
     found = [figures(answers, budget) for budget in tokens]
     last = found[-1]
     shares = (_percent(one.mean) for one in found)
-    return (name, *shares, _percent(last.all), f"{last.p50:.1f}", f"{last.p99:.1f}")
+    yield (name, *shares, _percent(last.all), f"{last.p50:.1f}", f"{last.p99:.1f}")
+    if any(one.whole != one.mean for one in found):
+        yield (f"{name}, whole messages", *(_percent(one.whole) for one in found), "", "", "")
 
 
 def _detail(name: str, answers: Sequence[QuestionResult], tokens: Sequence[int]) -> str:
@@ -82,6 +86,8 @@ def _detail(name: str, answers: Sequence[QuestionResult], tokens: Sequence[int])
             ("", "", "any", *(_percent(one.any) for one in found)),
             ("", "", "all", *(_percent(one.all) for one in found)),
         ]
+        if any(one.whole != one.mean for one in found):
+            rows.append(("", "", "whole", *(_percent(one.whole) for one in found)))
     rows += _costs([figures(answers, budget) for budget in tokens])
     names = (name, "questions", "% with", *(f"{budget:,} t" for budget in tokens))
     return table(names, rows, right=(1, *range(3, len(names))))
@@ -165,8 +171,10 @@ def _questions_json(measured: BenchRun) -> Iterator[dict[str, Any]]:
 def _found_json(answer: QuestionResult, budget: int) -> dict[str, Any]:
     found = answer.found[budget]
     pairs = zip(answer.question.evidence, found.evidence, strict=True)
+    whole = zip(answer.question.evidence, found.whole, strict=True)
     return {
         "evidence": [piece.name for piece, there in pairs if there],
+        "whole": [piece.name for piece, there in whole if there],
         "tokens": found.tokens,
         "ms": round(found.milliseconds, 3),
     }

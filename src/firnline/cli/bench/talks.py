@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 
 from firnline.cli.bench.cases import ADVERSARIAL, BenchCase, CaseBuilder
-from firnline.cli.bench.location import JsonSpot
+from firnline.cli.bench.location import JsonSpot, texts_in
 from firnline.log.message import Message
 from firnline.log.regex import regex
 from firnline.log.text import clean_name
@@ -72,7 +72,7 @@ def _case(
             builder.left_out[ADVERSARIAL] += 1
             continue
         evidence = [i for item in _items(asked.get("evidence")) for i in turn_ids(item)]
-        builder.ask(f"{name}/{number}", text, category, evidence)
+        builder.ask(f"{name}/{number}", text, category, evidence, texts_in(asked.get("answer")))
     messages = (
         Message(
             "user" if turn.speaker == first else "assistant",

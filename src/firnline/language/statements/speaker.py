@@ -138,7 +138,7 @@ _BACK: Final = regex(
 )
 """Ends a supposition."""
 _POINTS_BACK: Final = regex(
-    r"(?:it|that|this|these|those|they|he|she|so|then|both|neither|das|dies|diese[rsmn]?|er|sie|es|eso|esto|él|ella|ça|cela"
+    r"(?:it|that|this|these|those|they|he|she|so|then|both|neither|das(?!\s(?-i:[A-ZÄÖÜ]))|dies|diese[rsmn]?|er|sie|es|eso|esto|él|ella|ça|cela"
     r"|elle|il|это|он|она|они)\b|[这那他她它]",
     re.IGNORECASE,
 )
@@ -233,9 +233,19 @@ def introduces_text(sentence: str) -> bool:
     return asked and bool(_PASTED.search(sentence))
 
 
+def is_conditional(sentence: str) -> bool:
+    """Whether the sentence starts with a condition."""
+    return bool(_CONDITION.match(sentence))
+
+
+def is_hedged(sentence: str) -> bool:
+    """Whether the sentence says that something may or would be so."""
+    return bool(_HEDGED.search(sentence))
+
+
 def is_unreal(sentence: str) -> bool:
     """Whether what the sentence says is supposed, possible or a joke."""
-    return bool(_CONDITION.match(sentence) or _HEDGED.search(sentence) or is_joke(sentence))
+    return is_conditional(sentence) or is_hedged(sentence) or is_joke(sentence)
 
 
 def is_joke(sentence: str) -> bool:

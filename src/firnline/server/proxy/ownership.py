@@ -16,7 +16,8 @@ from typing import Any
 
 from firnline.context.context import QUOTES, Context, Piece, Section
 from firnline.context.render import render_recalled
-from firnline.log.entry import Digest, Entry, Head, Hit
+from firnline.log.entry import Digest, Entry, Head
+from firnline.log.hit import Hit
 from firnline.log.message import Message, Part, ToolCall
 from firnline.log.tokens import TokenCounter
 from firnline.recall.tools import RecallMemory

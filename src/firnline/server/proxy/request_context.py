@@ -19,7 +19,8 @@ from firnline.context.marks import INTERRUPTED, is_put_in
 from firnline.context.render import render_recalled
 from firnline.context.tools import Tool
 from firnline.errors import BudgetError
-from firnline.log.entry import Entry, Hits
+from firnline.log.entry import Entry
+from firnline.log.hit import Hits
 from firnline.log.limits import RECALL_FOUND_TOKENS, RECALL_TOKENS, RECALL_TOKENS_MIN
 from firnline.log.message import Message, encode_json
 from firnline.log.threads import run_by_size

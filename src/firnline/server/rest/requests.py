@@ -345,7 +345,8 @@ class SearchQuery(BaseModel):
         None, description="Maximum number of messages; default: 10, or no limit if `tokens` is set."
     )
     tokens: Tokens | None = Field(
-        None, description="Return as many messages as fit into this many tokens."
+        None,
+        description="Return as many messages as fit into this many tokens; of long ones, passages.",
     )
     roles: list[Role] = Field(
         default=[], max_length=len(ROLES), description="Only messages with these roles."

@@ -14,7 +14,8 @@ from firnline.client.wire import encode_entry
 from firnline.context.context import Context
 from firnline.context.plan import Strategy
 from firnline.engine.turn import Turn
-from firnline.log.entry import Digest, Entry, Head, Hit, Project
+from firnline.log.entry import Digest, Entry, Head, Project
+from firnline.log.hit import Hit
 from firnline.log.message import format_time
 from firnline.server.bodies import make_cursor
 from firnline.server.rest import schemas
@@ -73,7 +74,9 @@ def digest(one: Digest, in_force: Iterable[int]) -> dict[str, Any]:
 
 def hit(one: Hit) -> dict[str, Any]:
     """A message that was found."""
-    return fill(schemas.Hit, one, explanation=explain(one), entry=encode_entry(one.entry))
+    return fill(
+        schemas.Hit, one, text=one.text, explanation=explain(one), entry=encode_entry(one.entry)
+    )
 
 
 def explain(one: Hit) -> str:

@@ -25,6 +25,7 @@ from firnline.engine import person, stats
 from firnline.engine.digest_history import Difference, State
 from firnline.errors import FirnlineError
 from firnline.log import entry as log
+from firnline.log import hit
 from firnline.log.chain import Verification
 from firnline.log.message import Message
 from firnline.server.rest.requests import MESSAGE
@@ -239,13 +240,16 @@ ErasedPerson: Final = model_of(person.ErasedPerson)
 
 # -- contexts, turns and recall ---------------------------------------------------------------
 
+model_of(hit.TextSpan)
 Hit: Final = model_of(
-    log.Hit,
+    hit.Hit,
     doc="A message that was found, and why.",
     parts=Doc("The parts of the score."),
     chance=Doc("The probability that the message is evidence for the question."),
     also_in=Doc("Other conversations with this message at this number: branches."),
     superseded_by=Doc("The newer message that outdates what this one states."),
+    passage=Doc("The parts of a long message that answer, in Unicode characters; else empty."),
+    text=Annotated[str, Doc("The message's text, or its passage with [...] for what is left out.")],
     explanation=Annotated[str, Doc("", "score 2.10: words +1.40, meaning +0.70; chance 62%")],
 )
 Hits: Final = _page_of(

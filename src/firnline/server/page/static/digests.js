@@ -86,7 +86,7 @@ function Receipt({ receipt, show }) {
         <td class="bar-cell"><${Share} of=${tally.kept / tally.total} kind=${tally.kept === tally.total ? 'good' : 'warm'} label=${`${percent(tally.kept / tally.total)} kept`} /></td>
         <td><${Lost} things=${tally.lost} total=${tally.total - tally.kept} show=${show} /></td></tr>`)}</tbody></table></div>`}
     ${residue.length > 0 && html`<h4>Quoted word for word</h4>
-      <ul class="residue">${residue.map((row, n) => html`<li key=${n}><${Ref} seq=${row.seq} show=${show} /> <q dir="auto">${row.quote}</q> <span class="badge">${row.kind}</span></li>`)}</ul>`}
+      <ul class="residue">${residue.map((row, n) => html`<li key=${n}><${Ref} seq=${row.seq} show=${show} /> ${row.answers ? html`<span class="meta" dir="auto">${row.answers}</span> ` : ''}<q dir="auto">${row.quote}</q>${row.supposed ? html` <span class="badge">supposed</span>` : ''} <span class="badge">${row.kind}</span></li>`)}</ul>`}
   </div>`;
 }
 

@@ -107,7 +107,7 @@ export function excerpt(text, words) {
 
 function Hit({ hit, words, most, title }) {
   const { entry } = hit;
-  const pieces = useMemo(() => excerpt(textOf(entry.message) || '(no text)', words), [entry, words]);
+  const pieces = useMemo(() => excerpt((hit.passage?.length ? hit.text : textOf(entry.message)) || '(no text)', words), [hit, words]);
   return html`<li class="card hit">
     <a class="open" href=${link(hit.conversation, '', { seq: entry.seq })}>
       <span class="row apart"><b class="title" title=${hit.conversation}><${Name}>${title}<//></b>
