@@ -1011,12 +1011,13 @@ class Memory:
     async def repair(self, conversation: str | None = None) -> list[str]:
         """Restore damaged rows outside the log; returns what was damaged, and what became of it.
 
-        Descriptions, pins, projects and what was remembered are restored from the journal; digests
-        and topics are made again. By default of every conversation, and of the projects.
+        Descriptions, pins, projects and what was remembered are restored from the journal; digests,
+        topics and people's facts are made again. By default of all conversations and projects.
         """
         if conversation is not None:
             return await self._engine.repairer.repair(self._key(conversation))
-        return await self._engine.repairer.repair_all(self._tenant)
+        done = await self._engine.repairer.repair_all(self._tenant)
+        return [*done, *await self._engine.people.repair()]
 
     async def rebuild_index(self, *, progress: Progress | None = None) -> None:
         """Rebuild the search index from the log, for every tenant of the store."""

@@ -82,7 +82,10 @@ class Damage(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of damaged rows from elsewhere; `projects` are a tenant's."""
+    """What is known of damaged rows from elsewhere; `projects` are a tenant's.
+
+    `end` is the last entry of the log.
+    """
 
     project: str | None = None
     person: str | None = None
@@ -90,6 +93,7 @@ class Known(NamedTuple):
     strategy: dict[str, Json] | None = None
     pins: Sequence[int] = ()
     projects: Sequence[Project] = ()
+    end: Entry | None = None
 
 
 class Pending(NamedTuple):

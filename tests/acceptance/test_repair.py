@@ -24,11 +24,20 @@ def place(request, tmp_path):
     """A store's URL, and a function that damages its rows."""
     if request.param == "sqlite":
         path = tmp_path / "store.db"
-        return f"sqlite:///{path}", lambda what: damage_rows(path, DAMAGES[what][0])
+        return f"sqlite:///{path}", lambda what: damage_rows(path, _damage(what)[0])
     database = request.getfixturevalue(request.param)
     if request.param == "mongo":
-        return database.url, lambda what: damage_documents(database.look, *DAMAGES[what][1])
-    return database.url, lambda what: damage_postgres_rows(database, DAMAGES[what][0])
+        return database.url, lambda what: damage_documents(database.look, *_damage(what)[1])
+    return database.url, lambda what: damage_postgres_rows(database, _damage(what)[0])
+
+
+def _damage(what):
+    """SQL, and a change of a document: of a known kind, or of one card."""
+    if what in DAMAGES:
+        return DAMAGES[what]
+    kind, name = what
+    sql = f"UPDATE card SET updated_at = 5 WHERE kind = '{kind}' AND name = '{name}'"
+    return sql, ("cards", {"kind": kind, "name": name}, {"$set": {"updated_at": 5}})
 
 
 async def _fill(memory):
@@ -68,6 +77,22 @@ DAMAGES = {
         "UPDATE conversation SET strategy = NULL",
         ("conversations", {}, {"$set": {"strategy": None}}),
     ),
+    "end": (
+        "UPDATE conversation SET next_seq = next_seq - 1",
+        ("conversations", {}, {"$inc": {"next_seq": -1}}),
+    ),
+    "tokens": (
+        "UPDATE conversation SET total = total + 256",
+        ("conversations", {}, {"$inc": {"total": 256}}),
+    ),
+    "hash": (
+        "UPDATE conversation SET hash = replace(hash, 'a', 'b')",
+        ("conversations", {}, {"$set": {"hash": "sha256:b"}}),
+    ),
+    "time": (
+        "UPDATE conversation SET updated_at = updated_at - 4096",
+        ("conversations", {}, {"$inc": {"updated_at": -4096}}),
+    ),
     "lease": (
         "UPDATE conversation SET lease_until = 8000000000000000",
         ("conversations", {}, {"$set": {"lease_until": 8_000_000_000_000_000}}),
@@ -79,6 +104,10 @@ DAMAGES = {
         ("digests", {}, {"$set": {"status": "complated"}}),
     ),
     "digest gone": ("DELETE FROM digest", ("digests", {}, None)),
+    "message gone": (
+        "DELETE FROM entry WHERE total = (SELECT max(total) FROM entry)",
+        ("entries", {"seq": 2}, None),
+    ),
     "task": (
         "UPDATE project SET task = 'Climb the Ogre.' WHERE name = 'alps'",
         ("projects", {"name": "alps"}, {"$set": {"task": "Climb the Ogre."}}),
@@ -92,12 +121,12 @@ DAMAGES = {
 
 @pytest.mark.promise("tamper-evident")
 @pytest.mark.promise("typed-failure")
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", [*DAMAGES.keys() - {"message gone"}])
 async def test_damaged_rows_are_named_and_restored_from_the_journal(place, damage):
     url, harm = place
     async with Memory.open(url) as memory:
         await _fill(memory)
-        before = await _state(memory)
+        before, head = await _state(memory), await memory.head("c")
     harm(damage)
     async with Memory.open(url) as memory:
         whole = await memory.verify("c") and not await memory.store.damage(PROJECTS)
@@ -108,10 +137,144 @@ async def test_damaged_rows_are_named_and_restored_from_the_journal(place, damag
         lines = await memory.repair()
         assert lines, damage
         assert all("restored" in line or "made again" in line for line in lines)
-        assert await _state(memory) == before
+        assert (await _state(memory), await memory.head("c")) == (before, head)
         assert await memory.verify("c")
         assert await memory.repair() == []
         assert {finding.state for finding in await memory.check(thorough=True)} <= {"ok", "warning"}
+
+
+@pytest.mark.promise("tamper-evident")
+@pytest.mark.parametrize("damage", ["metadata", "pin", "task", "project gone"])
+async def test_without_a_journal_damage_stays_damage(place, damage):
+    """A new seal would make it look right, and nothing else is deleted."""
+    url, harm = place
+    async with Memory.open(url) as memory:
+        await _fill(memory)
+        await memory.store.drop_cards(journal.KIND, DEFAULT_TENANT, prefix="")
+    harm(damage)
+    key = PROJECTS if damage in ("task", "project gone") else KEY
+    async with Memory.open(url) as memory:
+        before = await memory.store.damage(key)
+        assert all("not restored" in line for line in await memory.repair())
+        assert await memory.store.damage(key) == before != []
+        with pytest.raises(StoreCorrupt):
+            await _state(memory)
+
+
+@pytest.mark.promise("tamper-evident")
+@pytest.mark.parametrize("key", [KEY, PROJECTS])
+@pytest.mark.parametrize("oldest", [True, False])
+async def test_a_damaged_journal_is_made_again_from_what_is_stored(place, key, oldest):
+    """Otherwise nothing could be pinned, described or remembered any more."""
+    url, harm = place
+    async with Memory.open(url) as memory:
+        await _fill(memory)
+        before = await _state(memory)
+        own = [
+            card.name
+            for card in await memory.store.cards(journal.KIND, tenant=KEY.tenant)
+            if (card.conversation or "") == key.conversation
+        ]
+    harm((journal.KIND, own[-1 if oldest else 0]))
+    async with Memory.open(url) as memory:
+        with pytest.raises(StoreCorrupt):
+            await journal.read(memory.store, key)
+        assert "its journal is damaged: made again" in str(await memory.repair())
+        assert await _state(memory) == before
+        await _change_all(memory)
+        assert await memory.verify("c")
+        assert await memory.repair() == []
+
+
+async def _change_all(memory):
+    await memory.pin("c", 2)
+    await memory.describe("c", metadata={"mood": "calm"})
+    await memory.set_strategy("c", "layered")
+    await memory.remember("c", DATA)
+    await memory.save_project(Project("alps", task="Climb the Ogre."))
+
+
+STATED = ["I live in Berlin. I have a dog named Rex.", "I work as a nurse.", "I like tea."]
+
+
+async def _tell(memory):
+    """Facts of a person in two conversations, one of which is reverted."""
+    for number, text in enumerate(STATED):
+        await memory.append(f"p{number % 2}", [Message.user(text)], person="ana")
+    facts = await memory.facts(person="ana")
+    (dog,) = [fact for fact in facts if "Rex" in str(fact.value)]
+    await memory.revert_fact("ana", dog.id)
+    await memory.append("p9", [Message.user("I have a cat.")], person="ana")
+    await memory.erase("p9")
+    return await _facts(memory)
+
+
+async def _facts(memory):
+    found = await memory.facts(person="ana")
+    assert found
+    assert not any("Rex" in str(fact.value) for fact in found)
+    return [(fact.attribute, fact.value) for fact in found]
+
+
+async def _cards_of(memory, kind):
+    return [card.name for card in await memory.store.cards(kind, tenant=DEFAULT_TENANT)]
+
+
+@pytest.mark.promise("tamper-evident")
+@pytest.mark.parametrize(
+    ("kind", "at"),
+    [("fact", 0), ("fact", -1), ("fact-erasures", 0), ("fact-progress", 0), ("profile", 0)],
+)
+async def test_damaged_facts_of_a_person_are_made_again(place, kind, at):
+    url, harm = place
+    async with Memory.open(url) as memory:
+        before = await _tell(memory)
+        name = (await _cards_of(memory, kind))[at]
+    harm((kind, name))
+    async with Memory.open(url) as memory:
+        context = await memory.context("p0", budget=5_000, question="Where do I live?")
+        assert any(STATED[0] in message.text for message in context.messages)
+        is_derived = kind in ("fact-progress", "profile")
+        is_read = not is_derived and (kind, at) != ("fact", -1)  # of that, there is a profile
+        assert not is_read or "the facts of ana are damaged" in str(context.degraded)
+        await memory.append("p0", [Message.user("What was it?")])
+        hits = await memory.recall(None, "Berlin", person="ana")
+        assert not is_read or "the facts of ana are damaged" in str(hits.degraded)
+        lines = await memory.repair()
+        assert is_derived or "ana: the facts: made again" in str(lines)
+        assert await _facts(memory) == before
+        assert await memory.repair() == []
+        assert (await memory.context("p0", budget=5_000)).degraded == ()
+        assert await memory.verify("p0")
+
+
+@pytest.mark.promise("tamper-evident")
+async def test_digests_are_repaired_without_a_sound_journal(tmp_path):
+    path = tmp_path / "store.db"
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        await _fill(memory)
+    damage_rows(path, DAMAGES["digest"][0])
+    damage_rows(path, "UPDATE card SET updated_at = 5 WHERE kind = 'journal'")
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        assert "its journal is damaged: made again" in str(await memory.repair())
+        await _change_all(memory)
+        assert await memory.verify("c")
+        assert await memory.repair() == []
+
+
+@pytest.mark.requirement("A8")
+@pytest.mark.parametrize("damage", ["end", "tokens", "hash"])
+async def test_a_head_whose_log_lacks_its_end_is_not_restored(place, damage):
+    url, harm = place
+    async with Memory.open(url) as memory:
+        await _fill(memory)
+        await memory.archive("c", keep=0)
+        await memory.store.restore(KEY, 0, 2)  # so that each message has a row of its own
+    harm(damage)
+    harm("message gone")
+    async with Memory.open(url) as memory:
+        assert "not restored: messages are damaged or missing" in str(await memory.repair())
+        assert not await memory.verify("c")
 
 
 @pytest.mark.requirement("A8")
@@ -182,7 +345,6 @@ async def test_a_context_that_meets_a_damaged_digest_says_so_and_restores_what_w
 
 @pytest.mark.promise("tamper-evident")
 async def test_any_changed_column_of_a_sealed_row_is_named(tmp_path):
-    """Every column but those that appends move: the entries prove these."""
     path = tmp_path / "store.db"
     async with Memory.open(f"sqlite:///{path}") as memory:
         await _fill(memory)
@@ -190,7 +352,7 @@ async def test_any_changed_column_of_a_sealed_row_is_named(tmp_path):
         await memory.topics("c")
     tables = {
         "conversation": "genesis project metadata strategy archived fence lease_owner lease_until"
-        " owed_at created_at next_seq total hash",
+        " owed_at created_at updated_at next_seq total hash unread mark",
         "pin": "conversation seq",
         "digest": "id status fence checksum body topic",
         "project": "tenant name status schedule task metadata",
@@ -212,6 +374,7 @@ BLOBS = {"body", "checksum"}
 NUMBERS = {
     *("conversation", "seq", "id", "count", "mark", "first_seq", "last_seq", "next_seq", "total"),
     *("archived", "fence", "lease_until", "owed_at", "created_at", "updated_at", "topic"),
+    "unread",
 }
 
 

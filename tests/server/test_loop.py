@@ -16,7 +16,8 @@ from support.live_server import running
 from support.loop_watch import watched
 
 MODEL = "gpt-4o-mini"
-SIZE = 6_000_000 if "FIRNLINE_TORTURE" in os.environ else 1_500_000
+TORTURE = "FIRNLINE_TORTURE" in os.environ
+SIZE = 6_000_000 if TORTURE else 1_500_000
 """About how many bytes a request has; the server's limit is 8 MiB."""
 SECONDS = 0.25  # of processor time; 0.1 on an idle machine, more where caches are shared
 """The longest step of the loop, in CPU time: a busy machine makes it slower, but not much."""
@@ -62,6 +63,20 @@ def moves():
         yield {"role": "user", "content": text * 3}
 
 
+def response(given):
+    return {"model": MODEL, "input": given}
+
+
+def mcp_append(text):
+    arguments = {"conversation": "mcp", "messages": [{"role": "user", "text": text}]}
+    params = {"name": "append", "arguments": arguments}
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+
+
+ITEMS_NUMBER = 40_000
+ITEMS = [{"role": "user", "content": "hi"}] * ITEMS_NUMBER
+CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+CALLS = [CALL] * ITEMS_NUMBER
 RECALLED = f"{RECALLED_START}\n" * (400_000 // len(RECALLED_START))
 REQUESTS = {
     "prose": ("POST", f"{C}/messages", lambda: append({"role": "user", "content": PROSE})),
@@ -149,6 +164,17 @@ REQUESTS = {
             ],
         },
     ),
+    "response's tokens": ("POST", "/v1/responses/input_tokens", lambda: response(ITEMS)),
+    "response's text": ("POST", "/v1/responses/input_tokens", lambda: response(PROSE)),
+    "compaction": ("POST", "/v1/responses/compact", lambda: response(CALLS)),
+    "conversation": ("POST", "/v1/conversations", lambda: {"items": ITEMS}),
+    "mcp": ("POST", "/mcp", lambda: "[" + "[]," * 2_000_000 + "[]]"),
+    "mcp's values": (
+        "POST",
+        "/mcp",
+        lambda: mcp_append("?").replace('"?"', "[" + '{"a":1},' * 800_000 + "{}]"),
+    ),
+    "mcp's text": ("POST", "/mcp", lambda: mcp_append(PROSE)),
     "claude": ("POST", "/v1/messages", lambda: claude(PROSE)),
     "claude's user": (
         "POST",
@@ -164,6 +190,7 @@ REQUESTS = {
     ),
     "claude's count": ("POST", "/v1/messages/count_tokens", lambda: claude(PROSE)),
     "turn": ("POST", f"{C}/turns", lambda: {"message": PROSE[:1_000_000], "budget": 10**7}),
+    **({"response": ("POST", "/v1/responses", lambda: response(ITEMS))} if TORTURE else {}),
     "import": (
         "POST",
         "/api/v1/import",
@@ -175,7 +202,7 @@ REQUESTS = {
 # -- answers of an endpoint -------------------------------------------------------------------
 
 HEAD = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": MODEL}
-VALUES = 30_000 if "FIRNLINE_TORTURE" in os.environ else 12_000
+VALUES = 30_000 if TORTURE else 12_000
 
 
 def call(name, arguments="{}", index=0):
@@ -260,8 +287,7 @@ FEW = [NATIVE[0], NATIVE[1], NATIVE[3], NATIVE[7], TRANSLATED[4]]
 
 
 @pytest.mark.parametrize(
-    ("name", "is_claude", "is_native"),
-    [*NATIVE, *TRANSLATED] if "FIRNLINE_TORTURE" in os.environ else FEW,
+    ("name", "is_claude", "is_native"), [*NATIVE, *TRANSLATED] if TORTURE else FEW
 )
 def test_an_answer_does_not_hold_up_the_loop(
     endpoint, native, translating, name, is_claude, is_native
@@ -336,7 +362,7 @@ def test_a_request_does_not_hold_up_the_loop(server, name):
             method,
             f"{server.url}{path}",
             content=None if method == "GET" else body(name),
-            headers={"content-type": kind},
+            headers={"content-type": kind, "accept": "application/json, text/event-stream"},
             timeout=120,
         )
     assert answer.status_code < 500, answer.text[:500]

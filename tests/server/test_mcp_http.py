@@ -18,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from starlette.routing import Route
 
 from firnline import Memory, Message
+from firnline.log.limits import MCP_VALUES_MAX
 from firnline.mcp import Endpoint, by_key
 from firnline.mcp.tools import TOOLS
 from firnline.server.keys import NO_TENANT, Grant, Keys
@@ -420,6 +421,19 @@ def test_no_body_breaks_the_server(opened, version):
     for body in RAW:
         _sound(post(opened.url, body, **extra))
     assert post(opened.url, rpc("ping")).json()["result"] == {}
+
+
+def test_what_the_sdk_would_read_otherwise_or_slowly_is_rejected(opened):
+    twice = _call("read", b'{"conversation":"c","conversation":"d"}')
+    many = _call("read", b'{"conversation":"c","x":[' + b"1," * MCP_VALUES_MAX + b"1]}")
+    for body, why in ((twice, "occurs twice"), (many, "send less at once")):
+        got = post(opened.url, body)
+        assert (got.status_code, got.json()["jsonrpc"]) == (400, "2.0")
+        assert why in got.json()["error"]["message"]
+    text = '",' + "," * MCP_VALUES_MAX
+    said = {"conversation": "c", "messages": [{"role": "user", "text": text}]}
+    done = post(opened.url, rpc("tools/call", {"name": "append", "arguments": said}))
+    assert done.json()["result"]["structuredContent"]["last_seq"] == 0
 
 
 def test_a_body_that_is_too_large_is_rejected(opened):

@@ -17,6 +17,7 @@ from jiter import from_json
 
 from firnline.errors import ModelError
 from firnline.server.proxy import limits
+from firnline.server.proxy.check import read_completion, read_message, read_response
 from firnline.server.proxy.json_prefix import JsonPrefix
 from support.endpoint import Endpoint
 from support.live_server import running
@@ -330,6 +331,26 @@ def test_a_stream_that_fails_before_its_first_event_is_a_bad_gateway(way, kind, 
                     ask_anthropic(anthropic.Anthropic(base_url=server.url, **options), True)
             assert caught.value.status_code == BAD_GATEWAY
             assert "upstream" in str(caught.value)
+
+
+OTHERS = ({}, {"object": "chat.completion", "choices": []}, {"type": "error", "error": {}})
+
+
+@pytest.mark.parametrize("read", [read_completion, read_message, read_response])
+@pytest.mark.parametrize("body", [*OTHERS, {"type": "text"}, {"object": "list", "data": []}])
+def test_an_object_of_another_kind_is_no_answer(read, body):
+    with pytest.raises(ModelError):
+        read(json.dumps(body).encode())
+
+
+def test_what_some_endpoints_leave_out_of_an_answer_is_filled_in():
+    given = completion()
+    del given["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]
+    message_of = read_completion(json.dumps(given).encode())["choices"][0]["message"]
+    assert message_of["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert read_message(b'{"content": []}')["type"] == "message"
+    assert read_response(b'{"output": []}')["output"] == []
+    assert read_response(b'{"object": "response"}')["output"] == []
 
 
 def test_a_stream_without_its_last_event_gets_one():

@@ -12,7 +12,7 @@ import pytest
 
 from firnline.errors import ConflictError, NotFound, TooFast
 from firnline.server.jobs import LIFE, Jobs, unnamed_file, watch
-from firnline.server.limits import JOBS_KEPT_MAX, JOBS_RUNNING_MAX
+from firnline.server.limits import JOBS_KEPT_MAX, JOBS_RECEIVING_MAX, JOBS_RUNNING_MAX
 from firnline.store.scratch import ScratchFolder
 from firnline.transfer import jsonl
 from support import foreign_exports
@@ -312,6 +312,29 @@ class Clock:
 
     def __call__(self):
         return self.now
+
+
+async def test_slow_uploads_take_no_places_and_wait_for_one():
+    jobs, gate, running_ = Jobs(), asyncio.Event(), []
+
+    async def work(job):
+        running_.append(job)
+        await gate.wait()
+
+    uploads = [jobs.open("t", "import", receiving=True) for _ in range(JOBS_RECEIVING_MAX)]
+    with pytest.raises(TooFast, match="uploads are already arriving"):
+        jobs.open("t", "import", receiving=True)
+    jobs.start(jobs.open("t", "export"), work)
+    for job in uploads:
+        jobs.start(job, work)
+    await asyncio.sleep(0)
+    assert len(running_) == JOBS_RUNNING_MAX
+    with pytest.raises(TooFast, match="already running"):
+        jobs.open("t", "export")
+    gate.set()
+    await asyncio.wait(set(jobs._tasks.values()))
+    assert {job.state for job in jobs.all("t")} == {"done"}
+    assert len(running_) == len(uploads) + 1
 
 
 async def test_concurrent_and_remembered_jobs_are_limited():

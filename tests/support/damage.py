@@ -26,6 +26,12 @@ SQLITE = {
     "strategy": "UPDATE conversation SET strategy = NULL WHERE id = 1",
     "lease": "UPDATE conversation SET fence = fence + 1 WHERE id = 1",
     "pending": "UPDATE conversation SET owed_at = NULL WHERE id = 1",
+    "head end": "UPDATE conversation SET next_seq = next_seq - 1 WHERE id = 1",
+    "head tokens": "UPDATE conversation SET total = total + 1 WHERE id = 1",
+    "head hash": "UPDATE conversation SET hash = replace(hash, 'a', 'b') WHERE id = 1",
+    "head time": "UPDATE conversation SET updated_at = updated_at - 256 WHERE id = 1",
+    "head unread": "UPDATE conversation SET unread = 0 WHERE id = 1",
+    "head": "UPDATE conversation SET next_seq = next_seq + 4 WHERE id = 1",
     "pin gone": "DELETE FROM pin WHERE conversation = 1 AND seq = 1",
     "pin moved": "UPDATE pin SET seq = 2 WHERE conversation = 1 AND seq = 1",
     "digest gone": f"DELETE FROM digest WHERE id = {_ENTRY} + 2",
@@ -48,6 +54,7 @@ _BODY = "convert_to(replace(convert_from(body, 'UTF8'), '{}', '{}'), 'UTF8')"
 
 def _postgres(sql):
     sql = sql.replace("WHERE id = 1", "WHERE tenant = 'acme' AND name = 'ticket-42'")
+    sql = sql.replace("unread = 0", "unread = false")
     for table in ("digest", "topic"):
         name = "version" if table == "digest" else "id"
         if table in sql.split()[:3]:
@@ -78,6 +85,12 @@ MONGO = {
     "strategy": ("conversations", {}, {"$set": {"strategy": None}}),
     "lease": ("conversations", {}, {"$inc": {"fence": 1}}),
     "pending": ("conversations", {}, {"$unset": {"owed_at": ""}}),
+    "head end": ("conversations", {}, {"$inc": {"next_seq": -1}}),
+    "head tokens": ("conversations", {}, {"$inc": {"total": 1}}),
+    "head hash": ("conversations", {}, {"$set": {"hash": "sha256:a"}}),
+    "head time": ("conversations", {}, {"$inc": {"updated_at": -256}}),
+    "head unread": ("conversations", {}, {"$unset": {"unread": ""}}),
+    "head": ("conversations", {}, {"$inc": {"next_seq": 4}}),
     "pin gone": ("conversations", {}, {"$pull": {"pins": 1}}),
     "pin moved": ("conversations", {}, {"$set": {"pins": [0, 2]}}),
     "digest gone": ("digests", {"version": 2}, None),

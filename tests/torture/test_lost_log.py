@@ -199,6 +199,9 @@ async def test_a_half_written_or_missing_record_is_none(crashed):
     for data in (b"", record[:10], record[:-1] + b"x", b"x" * len(record)):
         assert CommitRecord.decode(data) is None
     record_path(path).unlink()
+    async with memory_at(path, read_only=True) as memory:
+        found = {one.what: one.state for one in await memory.check()}
+        assert found["commits"] == "warning", "whether the log is whole is not known"
     assert await texts(path) == TEXTS
 
 

@@ -57,6 +57,7 @@ async def answers(memory):
         memory.pinned("glacier"),
         memory.digests("valley"),
         memory.head("glacier"),
+        memory.recent(),
         memory.projects(),
         memory.store.cards("key"),
         memory.recall(None, "glacier deep"),
@@ -167,7 +168,8 @@ async def indexed_answers(path, data):
     path.write_bytes(data)
     asks = {
         "glacier": lambda m: m.read("glacier"),
-        "head": lambda m: _told(m.head("valley")),
+        "head": lambda m: m.head("valley"),
+        "recent": lambda m: m.recent(),
         "conversations": lambda m: m.conversations(),
         "of the project": lambda m: m.conversations(project="survey"),
         "projects": lambda m: m.projects(),
@@ -183,12 +185,6 @@ async def indexed_answers(path, data):
             return {name: await _answer(ask(memory)) for name, ask in asks.items()}
     except FirnlineError:
         return {}
-
-
-async def _told(reading):
-    """A head without its end and the time of the last change: reading the entries proves these."""
-    head = await reading
-    return head and (head.hash, head.tokens, head.project, head.metadata, head.strategy)
 
 
 async def _hits(recalling):

@@ -188,7 +188,7 @@ async def test_an_anchor_detects_a_rewritten_log(tampered, database):
         f"DELETE FROM segment WHERE id >> 32 = {A}",
         ("UPDATE entry SET id = ?, body = ?, hash = ? WHERE id >> 32 = ?", A << 32, body, hash_, A),
         f"UPDATE entry SET total = tokens WHERE id = {A << 32}",
-        (f"UPDATE conversation SET next_seq = 1, hash = ? WHERE id = {A}", hash_),
+        (f"UPDATE conversation SET next_seq = 1, hash = ?, mark = NULL WHERE id = {A}", hash_),
         "UPDATE conversation SET total = e.total FROM entry e WHERE e.id = conversation.id << 32",
     )
     execute(database, forgery)
@@ -236,4 +236,4 @@ def written_again(path):
         body = stored.replace(b"a5", b"a!") if at == 5 else stored
         previous = next_hash(previous, body, tokens, tokenizer)
         yield "UPDATE entry SET body = ?, hash = ? WHERE id = ?", body, previous, row
-    yield "UPDATE conversation SET hash = ?", previous
+    yield "UPDATE conversation SET hash = ?, mark = NULL", previous

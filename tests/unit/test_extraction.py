@@ -2,6 +2,7 @@
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -183,3 +184,11 @@ def test_a_file_that_is_no_list_of_conversations_is_an_error(tmp_path):
         facts.load(bad)
     with pytest.raises(InputError, match="No such file"):
         facts.load(tmp_path / "none.json")
+
+
+def test_labels_are_read_from_a_file_only(tmp_path):
+    """A pipe or a device may never end."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/null"), tmp_path / "missing"):
+        with pytest.raises(InputError):
+            facts.load(path)

@@ -24,7 +24,7 @@ from firnline.language.terms import fold, index_terms
 from firnline.log import json_text, limits
 from firnline.log.entry import Entry
 from firnline.log.json_text import parse_json
-from firnline.log.message import encode_json
+from firnline.log.message import decode, encode, encode_json
 from firnline.log.threads import run_by_size, text_size
 from firnline.models.answers import AnswerPieces
 from firnline.models.events import read_events
@@ -234,6 +234,17 @@ def test_slow_and_fast_parsers_reject_the_same(text, monkeypatch):
 
     with pytest.raises((ValueError, RecursionError)):
         parse_json(text, parse_constant=reject)
+
+
+def test_a_stored_message_of_many_values_is_read_by_the_slow_parser(monkeypatch):
+    """The fast one keeps the interpreter's lock for all that time."""
+    message, slow = Message.user("x", metadata={"x": [[]] * 400_000}), []
+    decode_slow = json_text._SlowDecoder.decode
+    monkeypatch.setattr(
+        json_text._SlowDecoder, "decode", lambda *a, **b: slow.append(1) or decode_slow(*a, **b)
+    )
+    assert decode(encode(message)) == message
+    assert slow
 
 
 # -- threads ----------------------------------------------------------------------------------

@@ -81,6 +81,7 @@ async def test_words_of_an_older_store_are_indexed_again(tmp_path):
             "UPDATE conversation SET indexed = next_seq; DROP INDEX conversation_person;"
             " DROP INDEX conversation_unread; PRAGMA legacy_alter_table = 1;"
             " ALTER TABLE conversation DROP COLUMN unread;"
+            " ALTER TABLE conversation DROP COLUMN mark;"
             " ALTER TABLE conversation DROP COLUMN person;"
             " PRAGMA user_version = 6"
         )

@@ -38,13 +38,15 @@ _TOKENS_MIN: Final = 600
 class PersonMaterial:
     """The lines of a profile, the most important ones first, and what fits the question elsewhere.
 
-    `others` says whether there are other conversations, for which room is kept in every turn.
+    `others` says whether there are other conversations, for which room is kept in every turn;
+    `problems`, what is damaged.
     """
 
     lines: tuple[str, ...] = ()
     version: int = 0
     hits: tuple[Hit, ...] = ()
     others: bool = False
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,7 @@ class ContextBuilder:
 
         `strategy` replaces the conversation's strategy for this call.
         """
-        problems: list[str] = []
+        problems = list(request.person.problems) if request.person else []
         asked, sizes = request, self._sizes_for(request.budget.model)
         about = request.person and person_sections(request.person, request.budget, sizes)
         request = replace(request, budget=about.budget) if about else request

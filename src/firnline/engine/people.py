@@ -40,10 +40,12 @@ from firnline.store import facts as cards
 from firnline.store import journal
 from firnline.store.cards import PROMPT, prompt_name
 from firnline.store.facts import StatementChain
+from firnline.store.seals import ADVICE
 from firnline.transfer.scan import heads
 
 logger: Final = logging.getLogger("firnline")
 
+_MADE_AGAIN: Final = "made again from the log and the journal"
 _LIKELY: Final = 0.1
 """The chance to be evidence that a message of another conversation needs to be in a context."""
 
@@ -160,9 +162,12 @@ class People:
         if fact_id not in ids:
             raise InputError(f"{person} has no fact {fact_id!r}, or it is reverted already")
         gone = frozenset(ids[fact_id])
-        names = {one.conversation for one in said if one.id in gone}
+        names = sorted({one.conversation for one in said if one.id in gone})
         revert = Revert(microseconds(self._clock()), gone)
-        await self._chain.add_revert(self._tenant, person, revert, sorted(names))
+        fields = {"person": person, "at": revert.at, "ids": sorted(gone)}
+        for name in names:
+            await journal.record(self._store, Key(self._tenant, name), "revert_fact", **fields)
+        await self._chain.add_revert(self._tenant, person, revert, names)
         await self.held(person)
         return next(fact for fact in await self._every(person) if fact.id == fact_id)
 
@@ -176,6 +181,54 @@ class People:
             await self.reader.restart(key, person, 0)
             await self.reader.read(key, person)
         return len(await self.facts(person))
+
+    async def repair(self) -> list[str]:
+        """Make the facts of people again whose cards are damaged; returns whose.
+
+        While a conversation is damaged they are left as they are: it may be one of theirs.
+        """
+        people: dict[str, list[Key]] = {}
+        unread = ""
+        for name in await self._store.names(self._tenant):
+            key = Key(self._tenant, name)
+            try:
+                head = await self._store.head(key)
+            except StoreCorrupt:
+                unread = name
+                continue
+            if head is not None and head.person is not None:
+                people.setdefault(head.person, []).append(key)
+        damaged = [person for person in people if not await self._is_sound(person)]
+        for person in damaged if not unread else ():
+            await self._make_again(person, people[person])
+        outcome = f"not restored: {unread} is damaged" if unread else _MADE_AGAIN
+        return [f"{person}: the facts: {outcome}" for person in damaged]
+
+    async def _is_sound(self, person: str) -> bool:
+        try:
+            await cards.erasures(self._store, self._tenant, person)
+            await cards.read_until(self._store, self._tenant, person)
+        except StoreCorrupt:
+            return False
+        return True
+
+    async def _make_again(self, person: str, conversations: Sequence[Key]) -> None:
+        """The facts from the log alone, and what the journals of its conversations revert."""
+        self._held.pop(person, None)
+        await cards.drop(self._store, self._tenant, person)
+        await cards.drop_state(self._store, self._tenant, person)
+        await cards.drop_erasures(self._store, self._tenant, person)
+        reverts: dict[Revert, list[str]] = {}
+        for key in conversations:
+            stated = await journal.read(self._store, key)
+            for one in stated.reverted if stated else ():
+                if one["person"] == person:
+                    revert = Revert(one["at"], frozenset(one["ids"]))
+                    reverts.setdefault(revert, []).append(key.conversation)
+            await self.reader.restart(key, person, 0)
+            await self.reader.read(key, person)
+        for revert, names in reverts.items():
+            await self._chain.add_revert(self._tenant, person, revert, names)
 
     async def all(self) -> list[Person]:
         """Every person by name; reads the heads of all conversations."""
@@ -283,8 +336,11 @@ class People:
         At most as many hits, or as many of these tokens, as `most` says.
         """
         person = scope.person or ""
-        await self.reader.catch_up(person, limits.UNREAD_AT_ONCE)
-        held = await self.held(person)
+        try:
+            await self.reader.catch_up(person, limits.UNREAD_AT_ONCE)
+            held = await self.held(person)
+        except StoreCorrupt as error:
+            return Hits(hits, [*hits.degraded, _damaged(person, error)], hits.earned)
         answers = answering_facts(question, held.state.in_force)
         return await self._with_answers(answers, hits, scope, most)
 
@@ -305,13 +361,23 @@ class People:
         return Hits(found[:limit], hits.degraded, hits.earned)
 
     async def material(self, key: Key, person: str, question: str | None) -> PersonMaterial:
-        """What a context says of a person; what it costs depends on what it finds."""
+        """What a context says of a person; what it costs depends on what it finds.
+
+        If the person's facts are damaged, it says so, and nothing of the person.
+        """
+        try:
+            return await self._material(key, person, question)
+        except StoreCorrupt as error:
+            return PersonMaterial(problems=(_damaged(person, error),))
+
+    async def _material(self, key: Key, person: str, question: str | None) -> PersonMaterial:
         if await self.reader.catch_up(person, limits.UNREAD_AT_ONCE):
             self.start()  # the rest, in the background
         held = await self.held(person)
         first = await self._store.conversations(self._tenant, person=person, limit=2)
         others = any(head.conversation != key.conversation for head in first)
         hits: tuple[Hit, ...] = ()
+        problems: tuple[str, ...] = ()
         if others and question:
             scope = Scope(person=person)
             # What a fact answers needs no search, which costs more the more there is.
@@ -322,8 +388,11 @@ class People:
             apart = [hit for hit in found if own not in (hit.conversation, *hit.also_in)]
             likely = [hit for hit in apart if hit.chance >= _LIKELY or "fact" in hit.parts]
             hits = tuple(likely[:ELSEWHERE_MAX])
+            problems = tuple(found.degraded)
         lines = tuple(held.text.splitlines())
-        return PersonMaterial(lines=lines, version=held.version, hits=hits, others=others)
+        return PersonMaterial(
+            lines=lines, version=held.version, hits=hits, others=others, problems=problems
+        )
 
     async def _find(self, question: str, scope: Scope) -> Hits:
         """What fits a question, found by its words."""
@@ -333,7 +402,7 @@ class People:
             )
         except StoreCorrupt as error:
             logger.warning("nothing is recalled of a person: %s", outline(error))
-            return Hits()
+            return Hits(degraded=[f"nothing is recalled of the person: {outline(error)}"])
 
     # -- changes and erasure ------------------------------------------------------------------
 
@@ -387,6 +456,11 @@ class People:
         async for head in self.conversations(person):
             prefix = prompt_name(head.conversation)
             await self._store.drop_cards(PROMPT, self._tenant, prefix=prefix)
+
+
+def _damaged(person: str, error: StoreCorrupt) -> str:
+    logger.warning("the facts of a person are damaged: %s", outline(error))
+    return f"the facts of {person} are damaged: {error}; {ADVICE}"
 
 
 def _size(said: Iterable[DatedStatement]) -> int:

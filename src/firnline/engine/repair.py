@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -11,9 +12,10 @@ from firnline.context.context import DAMAGED
 from firnline.digest import items
 from firnline.engine.digester import Digester
 from firnline.engine.topic_assigner import TopicAssigner
-from firnline.errors import ConflictError, InputError
+from firnline.errors import ConflictError, InputError, StoreCorrupt
 from firnline.log import limits
-from firnline.log.entry import Key, live
+from firnline.log.chain import checked_entries
+from firnline.log.entry import Entry, Key, genesis, live
 from firnline.protocols import Damage, Known, Store
 from firnline.store import journal
 from firnline.store.journal import Stated
@@ -24,6 +26,15 @@ logger: Final = logging.getLogger("firnline.repair")
 T = TypeVar("T")
 
 _NEEDS_JOURNAL: Final = ("about", "pins", "projects")
+_RESTORED: Final = {
+    **dict.fromkeys(_NEEDS_JOURNAL, "restored from the journal"),
+    "head": "restored from the log",
+    "keys": "removed",
+}
+_LEFT: Final = {
+    **dict.fromkeys(_NEEDS_JOURNAL, "not restored: there is no journal of it"),
+    "head": "not restored: messages are damaged or missing at the end of the log",
+}
 
 
 class Repairer:
@@ -38,25 +49,46 @@ class Repairer:
         A description or pins without a journal are left as they are, and stay damaged.
         """
         damaged = await self._store.damage(key)
-        if not damaged:
-            return []
-        stated = await journal.read(self._store, key)
+        stated, is_sound = await self._stated(key)
+        done = await self._mend(key, damaged, stated) if damaged else []
+        return done if is_sound else [*done, await self._begin_journal(key)]
+
+    async def _stated(self, key: Key) -> tuple[Stated | None, bool]:
+        """What the journal says, and whether it is undamaged; a damaged one says nothing."""
+        try:
+            return await journal.read(self._store, key), True
+        except StoreCorrupt:
+            return None, False
+
+    async def _mend(self, key: Key, damaged: list[Damage], stated: Stated | None) -> list[str]:
         parts = {one.part for one in damaged}
         if stated is None:
             parts -= {*_NEEDS_JOURNAL}
         await self._store.mend(key, parts, await self._known(key, parts, stated or Stated()))
         if "digests" in parts:
             await self._digester.set_damaged_aside(key)
-            await self.restore_data(key)
+            await self._state_again(key, stated)
         if "topics" in parts:
             await self._restore_topics(key, stated or Stated())
-        return [f"{one}: {_outcome(one, stated)}" for one in damaged]
+        left = {one.part for one in await self._store.damage(key)}
+        return [f"{one}: {_outcome(one, left)}" for one in damaged]
+
+    async def _begin_journal(self, key: Key) -> str:
+        """Replace a damaged journal by the present state, unless that is damaged, too."""
+        name = key.conversation or key.tenant
+        if await self._store.damage(key):
+            return f"{name}: its journal is damaged: not restored, as what it is made of is damaged"
+        await journal.restart(self._store, key)
+        return f"{name}: its journal is damaged: made again from what is stored"
 
     async def repair_all(self, tenant: str) -> list[str]:
         """Repair the tenant's projects and all of its conversations."""
         done = await self.repair(Key(tenant, ""))
         for name in await self._store.names(tenant):
-            done += await self.repair(Key(tenant, name))
+            try:
+                done += await self.repair(Key(tenant, name))
+            except StoreCorrupt as error:  # the other conversations are repaired
+                done.append(f"{name}: not restored: {error}")
         return done
 
     async def restore_data(self, key: Key) -> int:
@@ -64,7 +96,9 @@ class Repairer:
 
         From the first statement that is lost, because later ones built on it; returns how many.
         """
-        stated = await journal.read(self._store, key)
+        return await self._state_again(key, await journal.read(self._store, key))
+
+    async def _state_again(self, key: Key, stated: Stated | None) -> int:
         lost = _lost(stated.data, await self._items(key)) if stated else ()
         for one in lost:
             await self._digester.amend(key, partial(_stated, one=one), one.get("summary"))
@@ -94,7 +128,22 @@ class Repairer:
             # A statement may be about a message that was erased later.
             pins = [entry.seq for entry in live(await self._store.at(key, sorted(set(pins))))]
         about = stated.project, stated.person, stated.metadata, stated.strategy
-        return Known(*about, pins=pins, projects=list(stated.projects.values()))
+        end = await self._end(key) if "head" in parts else None
+        return Known(*about, pins=pins, projects=list(stated.projects.values()), end=end)
+
+    async def _end(self, key: Key) -> Entry | None:
+        """The last entry of the log; None if there is none, or one is damaged."""
+        last: Entry | None = None
+        before = genesis(key)
+        try:
+            while page := await self._store.records(
+                key, last.seq + 1 if last else 0, limits.READ_PAGE
+            ):
+                last = (await asyncio.to_thread(checked_entries, page, before))[-1]
+                before = last.hash
+        except StoreCorrupt:
+            return None
+        return last
 
     async def _pinned_by_message(self, key: Key, stated: Stated) -> list[int]:
         """The entries that were pinned by their own metadata, after the journal began."""
@@ -126,10 +175,10 @@ class Repairer:
             await topics.change(key, topic, lambda known: apply_feedback(known, vote))
 
 
-def _outcome(one: Damage, stated: Stated | None) -> str:
-    if one.part in _NEEDS_JOURNAL:
-        return "restored from the journal" if stated else "not restored: there is no journal of it"
-    return "removed" if one.part == "keys" else "made again from the log and the journal"
+def _outcome(one: Damage, left: Container[str]) -> str:
+    if one.part in left:
+        return _LEFT.get(one.part, "not restored")
+    return _RESTORED.get(one.part, "made again from the log and the journal")
 
 
 def _lost(

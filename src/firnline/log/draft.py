@@ -19,6 +19,8 @@ def messages_size(messages: object) -> int:
         messages = [messages]
     if not isinstance(messages, list | tuple):
         return text_size(messages)
+    if len(messages) > limits.LOOP_CHARS_MAX // 8:
+        return limits.LOOP_CHARS_MAX + 1  # whatever they say
     return text_size([_fields(each) if isinstance(each, Message) else each for each in messages])
 
 

@@ -21,7 +21,9 @@ from firnline.log.text import normalize
 
 _MARKER: Final = regex(
     r"\[(?:/?recalled\]|/recalled|/(?:summary|importantdata|document|task)\]|messages?\d"
-    r"|importantdata|summary(?:\d|given)|document\d|taskathand|alsosaid|\.\.\.about\d|calls[a-z\d]"
+    r"|importantdata|summary(?:\d|given)|document\d|taskathand|alsosaid|calls[a-z\d]"
+    r"|\.\.\.(?:about|themiddleofmessage|moreofmessage)\d"
+    r"|(?:user|assistant|system|developer|tool)message\d"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day(?:\d{4}|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\d)"
     r"|/?profile\]|whattheuserhasstated|/?otherconversations\]|fromotherconversations|conversation[a-z0-9/:.]"
     r"|\d+\](?:\[outdated|(?:user|assistant|system|developer|tool)[^:]*:)|outdated:)"

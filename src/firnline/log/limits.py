@@ -340,6 +340,8 @@ RECALL_NEWEST_MAX: Final = 50
 """Newest messages that a model may request at once."""
 
 # Agents, over MCP.
+MCP_VALUES_MAX: Final = 50_000
+"""Values in one MCP request: the SDK reads them on the event loop."""
 QUOTED_TOKENS: Final = 5_000
 """Tokens of messages that one result quotes by default."""
 QUOTED_TOKENS_MAX: Final = 50_000

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 from firnline.errors import InputError, MessageTooLarge, StoreCorrupt
 from firnline.log import limits
 from firnline.log.attachment import Split
+from firnline.log.json_text import parse_json
 from firnline.log.text import Json, clean_fields, clean_text, was_altered
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
@@ -350,7 +351,11 @@ def decode(body: bytes) -> Message:
 
 
 def _decode(body: bytes) -> Message:
-    fields = _DECODER.decode(body.decode())
+    text = body.decode()
+    if len(text) <= limits.LOOP_CHARS_MAX:
+        fields = _DECODER.decode(text)
+    else:  # other threads may go on meanwhile
+        fields = parse_json(text, parse_float=_finite_float, parse_constant=_finite_float)
     nested = {} if fields.keys() <= _FLAT else _nested_fields(fields)
     if isinstance(content := fields.get("content"), list):
         nested["content"], content = _load_objects(content, "content", Part), None

@@ -6,7 +6,6 @@ from outside.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -309,7 +308,7 @@ def anthropic_blocks(message: Message) -> list[dict[str, Any]]:
 def tool_input(call: ToolCall) -> dict[str, Any]:
     """A call's arguments as the object that Anthropic requires, whatever the model wrote."""
     try:
-        arguments = json.loads(call.arguments or "{}")
+        arguments = parse_json(call.arguments or "{}")
     except (ValueError, RecursionError):
         arguments = None
     return arguments if isinstance(arguments, dict) else {"arguments": call.arguments}

@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from typing import Final, Protocol, TypeAlias
+from functools import partial
+from typing import Any, Final, Protocol, TypeAlias
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.types import INVALID_REQUEST, PARSE_ERROR
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from firnline.errors import InputError
+from firnline.log.limits import MCP_VALUES_MAX
+from firnline.log.threads import run_by_size
+from firnline.log.wire import load_json
 from firnline.mcp.server import build
 from firnline.memory import Memory
 
@@ -104,9 +110,50 @@ class Endpoint:
             return
         _caller.set(who)  # each request is a task; the tasks it starts inherit this
         if scope["method"] == "POST":
-            await self._app(scope, receive, send)
+            await self._pass_on(scope, receive, send)
         else:  # the server never starts a stream
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Give a request to the SDK, which reads its body on the event loop: if that is fast."""
+        pieces: list[Message] = []
+        size = 0
+        while size <= self._body_bytes_max:  # the SDK refuses a longer one
+            pieces.append(await receive())
+            size += len(pieces[-1].get("body", b""))
+            if not pieces[-1].get("more_body"):
+                body = b"".join(piece.get("body", b"") for piece in pieces)
+                if body and (problem := await run_by_size(size, partial(_problem_of, body))):
+                    await JSONResponse(problem, status_code=400)(scope, receive, send)
+                    return
+                break
+
+        async def replay() -> Message:
+            return pieces.pop(0) if pieces else await receive()
+
+        await self._app(scope, replay, send)
+
+
+def _problem_of(body: bytes) -> dict[str, Any] | None:
+    """Why a body is not read, as JSON-RPC; None if nothing is wrong with it."""
+    if body.count(b",") > MCP_VALUES_MAX and (values := _commas(body)) > MCP_VALUES_MAX:
+        text = f"{values} values in a request; the limit is {MCP_VALUES_MAX}: send less at once"
+        return _error(INVALID_REQUEST, text)
+    try:
+        load_json(body)
+    except InputError as error:
+        return _error(PARSE_ERROR, str(error))
+    return None
+
+
+def _commas(body: bytes) -> int:
+    """The commas of JSON that are not in its strings: about as many as it has values."""
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return sum(piece.count(b",") for piece in unescaped.split(b'"')[::2])
+
+
+def _error(code: int, text: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": text}}
 
 
 def by_key(keys: KeyChecker) -> Authenticate:

@@ -212,5 +212,7 @@ async def recall_dropped(memory: Memory, conversation: str, prompt: object, most
 
 
 def _recalled_text(hits: Sequence[Hit]) -> str:
-    lines = (f"[{hit.message.role}, message {hit.seq}] {hit.text.strip()}" for hit in hits)
-    return "\n".join([_RECALLED, *map(fence.escape, lines)])
+    lines = (
+        f"[{hit.message.role}, message {hit.seq}] {fence.escape(hit.text.strip())}" for hit in hits
+    )
+    return "\n".join([_RECALLED, *lines])

@@ -19,11 +19,17 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, TypeAlias, cast
+from weakref import WeakValueDictionary
 
 from firnline.errors import FirnlineError, NotFound, TooFast, outline
 from firnline.log.message import utc_now
 from firnline.protocols import Clock
-from firnline.server.limits import JOB_REPORT_SECONDS, JOBS_KEPT_MAX, JOBS_RUNNING_MAX
+from firnline.server.limits import (
+    JOB_REPORT_SECONDS,
+    JOBS_KEPT_MAX,
+    JOBS_RECEIVING_MAX,
+    JOBS_RUNNING_MAX,
+)
 from firnline.server.problems import as_problem
 from firnline.store.scratch import ScratchFolder
 
@@ -40,7 +46,7 @@ class BackgroundJob:
     """An export or import.
 
     `file` is its result, without a name, so that nothing is left when the process ends. `upload`
-    has the uploaded file, deleted when the job ends.
+    has the uploaded file, deleted when the job ends; until it has arrived, the job is `receiving`.
     """
 
     tenant: str
@@ -48,6 +54,7 @@ class BackgroundJob:
     created_at: datetime
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     state: Literal["running", "done", "failed"] = "running"
+    receiving: bool = False
     done: int = 0
     total: int = 0
     finished_at: datetime | None = None
@@ -98,21 +105,30 @@ class Jobs:
         self._clock = clock
         self._jobs: dict[str, list[BackgroundJob]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._places: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    def open(self, tenant: str, kind: Kind) -> BackgroundJob:
-        """Register a job, to be started or failed; `TooFast` if too many are running."""
+    def open(self, tenant: str, kind: Kind, *, receiving: bool = False) -> BackgroundJob:
+        """Register a job, to be started or failed; `TooFast` if too many are running.
+
+        One that is `receiving` takes no place of a running one: its client may be slow.
+        """
         running = [job for job in self.all(tenant) if job.state == "running"]
-        if len(running) >= JOBS_RUNNING_MAX:
+        uploads = sum(job.receiving for job in running)
+        if len(running) - uploads >= JOBS_RUNNING_MAX:
             raise TooFast(
                 f"{JOBS_RUNNING_MAX} jobs are already running; wait for one to finish",
                 retry_after=5.0,
             )
-        job = BackgroundJob(tenant=tenant, kind=kind, created_at=self._clock())
+        if receiving and uploads >= JOBS_RECEIVING_MAX:
+            text = f"{JOBS_RECEIVING_MAX} uploads are already arriving; wait for one to finish"
+            raise TooFast(text, retry_after=5.0)
+        job = BackgroundJob(tenant=tenant, kind=kind, created_at=self._clock(), receiving=receiving)
         self._jobs.setdefault(tenant, []).append(job)
         return job
 
     def start(self, job: BackgroundJob, work: JobWork) -> None:
-        """Run the job in the background."""
+        """Run the job in the background, as soon as there is a place for it."""
+        job.receiving = False
         task = self._tasks[job.id] = asyncio.create_task(self._run(job, work))
         task.add_done_callback(lambda _: self._tasks.pop(job.id, None))
 
@@ -164,7 +180,9 @@ class Jobs:
 
     async def _run(self, job: BackgroundJob, work: JobWork) -> None:
         try:
-            job.result = await work(job)
+            places = self._places.setdefault(job.tenant, asyncio.Semaphore(JOBS_RUNNING_MAX))
+            async with places:
+                job.result = await work(job)
         except FirnlineError as error:
             self.fail(job, error)
         except asyncio.CancelledError:

@@ -47,7 +47,9 @@ PROMPT_BYTES_MAX: Final = 64 * 1024 * 1024
 HOOK_RECALL_SECONDS: Final = 0.08
 """How long a coding agent waits for what is recalled for its prompt."""
 JOBS_RUNNING_MAX: Final = 2
-"""Running jobs of a tenant."""
+"""Running jobs of a tenant; those that still receive their upload do not count."""
+JOBS_RECEIVING_MAX: Final = 8
+"""Jobs of a tenant that receive their upload."""
 JOBS_KEPT_MAX: Final = 20
 """Remembered jobs of a tenant, with their files."""
 JOB_REPORT_SECONDS: Final = 0.2

@@ -10,19 +10,22 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from firnline.digest.fact import SAID, DatedStatement, Revert
-from firnline.errors import StoreCorrupt, StoreUnavailable, UnknownConversation
+from firnline.errors import StoreCorrupt, StoreUnavailable, UnknownConversation, outline
 from firnline.language.statements.patterns import Statement
 from firnline.log import limits
 from firnline.log.entry import Card, Key, genesis
 from firnline.log.message import encode_json
 from firnline.protocols import Store
 from firnline.store.limits import FACT_TRIES
+
+logger: Final = logging.getLogger("firnline.facts")
 
 FACT: Final = "fact"
 PROFILE: Final = "profile"
@@ -244,7 +247,7 @@ class FactProgress(NamedTuple):
 
 async def progress(store: Store, key: Key, person: str) -> FactProgress:
     """How far a conversation was read for this person's facts."""
-    found = await store.cards(PROGRESS, tenant=key.tenant, names=[_progress_name(key)])
+    found = await _derived(store, PROGRESS, key.tenant, _progress_name(key))
     fields = json.loads(found[0].body) if found else {}
     if fields.get("person") != person:
         return FactProgress()
@@ -271,9 +274,18 @@ def _progress_name(key: Key) -> str:
 # -- the facts that hold, ready to be read ----------------------------------------------------
 
 
+async def _derived(store: Store, kind: str, tenant: str, name: str) -> list[Card]:
+    """A card that is made again and replaced if it is missing; none if it is damaged."""
+    try:
+        return await store.cards(kind, tenant=tenant, names=[name])
+    except StoreCorrupt as error:
+        logger.warning("a card of the kind %s is made again: %s", kind, outline(error))
+        return []
+
+
 async def stored_state(store: Store, tenant: str, person: str) -> bytes:
     """The stored state of a person's facts as JSON; empty if there is none."""
-    found = await store.cards(PROFILE, tenant=tenant, names=[person_name(tenant, person)])
+    found = await _derived(store, PROFILE, tenant, person_name(tenant, person))
     return found[0].body if found else b""
 
 

@@ -24,6 +24,7 @@ from firnline.log.message import encode_json
 from firnline.log.text import Json
 from firnline.protocols import Store
 from firnline.store.limits import JOURNAL_PAGE, JOURNAL_TRIES
+from firnline.store.seals import ADVICE
 
 KIND: Final = "journal"
 _STATE: Final = "state"
@@ -37,7 +38,8 @@ class Stated:
     """What the application stated of a conversation, or of a tenant's projects.
 
     `pinned` maps entries to whether they were pinned or unpinned; entries from `entries` on may be
-    pinned by their own messages, too. `data` and `topics` are statements in their order.
+    pinned by their own messages, too. `data` and `topics` are statements in their order;
+    `reverted` are facts of its person.
     """
 
     project: str | None = None
@@ -48,6 +50,7 @@ class Stated:
     pinned: dict[int, bool] = field(default_factory=dict)
     data: tuple[Mapping[str, Any], ...] = ()
     topics: tuple[Mapping[str, Any], ...] = ()
+    reverted: tuple[Mapping[str, Any], ...] = ()
     projects: dict[str, Project] = field(default_factory=dict)
 
 
@@ -77,6 +80,12 @@ async def adopt(store: Store, key: Key) -> None:
     """Record the present state, as the application made it by other ways."""
     number, card = await _newest(store, key)
     await _write_state(store, key, number, card)
+
+
+async def restart(store: Store, key: Key) -> None:
+    """Replace a damaged journal by the present state."""
+    await store.drop_cards(KIND, key.tenant, prefix=_prefix(key))
+    await adopt(store, key)
 
 
 async def adopt_new(store: Store, *keys: Key) -> None:
@@ -111,7 +120,7 @@ async def read(store: Store, key: Key) -> Stated | None:
         if found == cards:
             break
         cards = found
-    raise StoreCorrupt(f"{key.conversation or key.tenant}: its journal is damaged")
+    raise StoreCorrupt(f"{key.conversation or key.tenant}: its journal is damaged; {ADVICE}")
 
 
 def _chain(cards: list[Card]) -> list[dict[str, Any]] | None:
@@ -151,12 +160,12 @@ def _apply(stated: Stated, verb: str, fields: Mapping[str, Any]) -> Stated:
         case "project":
             project = Project(**fields["project"])
             return replace(stated, projects={**stated.projects, project.name: project})
-        case "clear":
-            return replace(stated, data=())
-        case "undo":
-            return replace(stated, data=stated.data[:-1])
+        case "clear" | "undo":
+            return replace(stated, data=stated.data[:-1] if verb == "undo" else ())
         case "remember" | "revert":
             return replace(stated, data=(*stated.data, dict(fields)))
+        case "revert_fact":
+            return replace(stated, reverted=(*stated.reverted, dict(fields)))
         case _:
             return replace(stated, topics=(*stated.topics, dict(fields)))
 
@@ -207,6 +216,7 @@ async def _present(store: Store, key: Key, earlier: Stated) -> Stated | None:
         {entry.seq: True for entry in await store.pinned(key)},
         data,
         earlier.topics,
+        earlier.reverted,
     )
 
 
@@ -226,6 +236,7 @@ def _from_json(fields: Mapping[str, Any]) -> Stated:
         pinned={seq: pinned for seq, pinned in fields["pinned"]},  # noqa: C416 - checked as pairs
         data=tuple(fields["data"]),
         topics=tuple(fields["topics"]),
+        reverted=tuple(fields.get("reverted", ())),
         projects={one["name"]: Project(**one) for one in fields["projects"]},
     )
 

@@ -10,6 +10,8 @@ CLOCK_ANSWER_SECONDS_MAX: Final = 1.0
 """An answer that took longer is too imprecise to measure it."""
 LOCK_TRIES: Final = 3
 """Names that are tried for a partial file."""
+MEND_TRIES: Final = 20
+"""How often damaged rows are repaired again because others wrote meanwhile."""
 JOURNAL_TRIES: Final = 20
 """Attempts to write a statement while others write, too."""
 JOURNAL_PAGE: Final = 200

@@ -21,12 +21,13 @@ from firnline.log.entry import (
     UsedKey,
     genesis,
 )
-from firnline.log.message import from_microseconds
+from firnline.log.message import EPOCH, from_microseconds, microseconds
 from firnline.log.text import Json
 from firnline.store import segments
 from firnline.store.seals import (
     ABOUT,
     ADVICE,
+    HEAD,
     Seal,
     check_seal,
     damaged_part,
@@ -77,13 +78,31 @@ class ConversationRow(NamedTuple):
 
     @classmethod
     def of(cls, key: Key, row: Sequence[Any]) -> Self:
-        """From ``id, next_seq, total, hash, genesis`` of a conversation's row."""
-        id_, next_seq, total, hash_, start = row
+        """From ``id, next_seq, total, hash, genesis`` of a conversation's row.
+
+        If ``updated_at, unread, mark`` follow, the head must match its mark.
+        """
+        id_, next_seq, total, hash_, start, *rest = row
         sane = all_of_type(int, next_seq, total) and all_of_type(str, hash_)
         sane = sane and 0 <= next_seq <= SEQ_MAX and total >= 0
         if start != genesis(key) or not sane or (next_seq == 0) != (hash_ == start):
             raise StoreCorrupt(f"the row of the conversation {key.conversation!r} is damaged")
+        if rest and not is_marked(next_seq, total, hash_, *rest):
+            raise damaged_part(key.conversation, HEAD)
         return cls(key, id_, next_seq, total, hash_)
+
+
+def is_marked(
+    next_seq: int, total: int, hash_: str, updated_at: int, unread: int, mark: int | None
+) -> bool:
+    """Whether a head's columns match its mark; those without are of an older Firnline."""
+    return mark in (None, mark_of(next_seq, total, hash_, updated_at, int(unread)))
+
+
+def end_of(last: Entry) -> tuple[int, int, str, int]:
+    """The number of entries, the total, the hash and the time of a log that ends with this one."""
+    time = last.message.created_at or last.erased_at or EPOCH
+    return last.seq + 1, last.total, last.hash, microseconds(time)
 
 
 class Segment(NamedTuple):
@@ -107,12 +126,14 @@ def all_of_type(kind: type, *values: Any) -> bool:
 def head_of(row: Sequence[Any]) -> Head:
     """A head, from its columns in the order that both SQL backends select them."""
     tenant, name, start, next_seq, hash_, total, *rest = row
-    created, updated, project, person, metadata, archived, strategy, *other, sealed = rest
+    created, updated, project, person, metadata, archived, strategy, *other = rest
+    *other, unread, mark, sealed = other
     given = (text for text in (project, person, strategy) if text is not None)
     texts = tenant, name, metadata, *given
     if not all_of_type(str, *texts):  # a flipped bit makes bytes with the same mark
         raise damaged_part(str(name), ABOUT)
-    ConversationRow.of(Key(tenant, name), (0, next_seq, total, hash_, start))
+    head = next_seq, total, hash_
+    ConversationRow.of(Key(tenant, name), (0, *head, start, updated, unread, mark))
     described = (project, metadata) if person is None else (project, person, metadata)
     if sealed not in (None, mark_of(start, *described, strategy, archived, *other, created)):
         raise damaged_part(name, ABOUT)

@@ -18,6 +18,7 @@ ADVICE: Final = "run `firnline doctor --repair`"
 _SHOWN: Final = 20
 
 ABOUT: Final = "about"
+HEAD: Final = "head"
 PINS: Final = "pins"
 DIGESTS: Final = "digests"
 TOPICS: Final = "topics"
@@ -30,6 +31,7 @@ _PROJECT: Final = "project:"
 
 _WORDS: Final = {
     ABOUT: "its row (project, metadata, strategy, lease or pending mark)",
+    HEAD: "its head (the number of its messages and tokens, the last hash or the time)",
     PINS: "its pins",
     DIGESTS: "its digests",
     TOPICS: "its topics",
@@ -48,6 +50,17 @@ class Seal(NamedTuple):
 
     rows: int
     mark: int
+
+
+def group_of(part: str) -> str:
+    """The group that a part is damaged and mended with."""
+    return next((group for prefix, group in _GROUPS.items() if part.startswith(prefix)), part)
+
+
+def patterns(groups: Iterable[str]) -> list[str]:
+    """What the parts of these groups look like, for LIKE."""
+    within = [f"{part}%" for part, group in _GROUPS.items() if group in groups]
+    return [*groups, *within]
 
 
 def newest_part(topic: int | str) -> str:
@@ -113,8 +126,7 @@ def seals_finding(count: int, damaged: Sequence[Damage] | None) -> Finding:
 def damage_of(name: str, part: str) -> Damage:
     """The damage of a part whose rows do not match its seal."""
     of = f"{name}: " if name else ""
-    group = next((group for prefix, group in _GROUPS.items() if part.startswith(prefix)), part)
-    return Damage(group, f"{of}{describe_part(part)} does not match its seal")
+    return Damage(group_of(part), f"{of}{describe_part(part)} does not match its seal")
 
 
 def describe_part(part: str) -> str:

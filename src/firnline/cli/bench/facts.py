@@ -18,6 +18,7 @@ from firnline.digest.rules import extract
 from firnline.errors import InputError
 from firnline.log.entry import Entry
 from firnline.log.message import Message, encode_json
+from firnline.store.files import source_path
 
 _SHAPE: Final = (
     "expected a list of objects with name, language, part, messages (role and content),"
@@ -63,7 +64,7 @@ class FactScore(NamedTuple):
 def load(path: Path) -> list[FactChat]:
     """The labelled conversations of a JSON file."""
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        rows = json.loads(source_path(path).read_text(encoding="utf-8"))
         return [_chat(row) for row in rows]
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error

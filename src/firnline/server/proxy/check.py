@@ -111,7 +111,9 @@ def read_completion(body: bytes) -> Fields:
             raise ModelError("the upstream answer has no message", code="no_choices")
         _check_parts(_check(message, "message", _MESSAGE))
         for call in message.get("tool_calls") or ():
-            _check_call(call, whole=True)
+            function = _check_call(call, whole=True).get("function")
+            if function:
+                _filled(function, "arguments", "{}")  # of a tool without parameters
     return data
 
 
@@ -214,6 +216,13 @@ def read_message(body: bytes) -> Fields:
 def check_message(data: Fields) -> Fields:
     """A complete answer in Anthropic's shape."""
     _check(data, "answer", {**_ANSWER, **_ENDING, "content": list})
+    if data.get("type") == "error":
+        code, message = read_error(data, "the answer failed")
+        raise ModelError(message, code=code or "failed")
+    kind = data.get("type")
+    if kind != "message" and not (kind is None and isinstance(data.get("content"), list)):
+        raise malformed("the answer is not a message")
+    _filled(data, "type", "message")
     _check_usage(data.get("usage"))
     for block in data.get("content") or ():
         _check_block(block)
@@ -334,6 +343,8 @@ def read_response(body: bytes) -> Fields:
     if data.get("error") and data.get("status") != "failed":
         code, message = read_error(data, "the answer failed")
         raise ModelError(message, code=code or "failed")
+    if data.get("object") != "response" and not isinstance(data.get("output"), list):
+        raise malformed("the answer is not a response")
     return check_response(data)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from firnline.errors import InputError, NotFound
-from firnline.log.entry import Entry, Head
+from firnline.log.entry import Card, Entry, Head
 from firnline.log.openai_items import messages_of
+from firnline.log.threads import run_by_size
 from firnline.memory import Memory
 from firnline.server.auth import Administering, Reading, Writing
 from firnline.server.bodies import json_response
@@ -45,11 +47,11 @@ async def create_conversation(request: Request, memory: Writing) -> Response:
     """A conversation with items, if any are given."""
     body = await read_object(request) if await request.body() else {}
     _check_names(body, _CREATE)
-    items, metadata = check_items(body.get("items"), "items"), _metadata(body.get("metadata"))
+    items, metadata = await _read_items(request, body), _metadata(body.get("metadata"))
     name = new_id("conv")
     head = await memory.describe(name, metadata=metadata)
     if items:
-        await _append(memory, name, items)
+        await _append(request, memory, name, items)
     return json_response(_shown(head))
 
 
@@ -86,11 +88,15 @@ async def create_items(request: Request, memory: Writing, conversation_id: str) 
     body = await read_object(request)
     _check_names(body, {"items"})
     await _require(memory, conversation_id)
-    items = check_items(body.get("items"), "items")
+    items = await _read_items(request, body)
     if not items or isinstance(body["items"], str):
         raise InputError("items: expected a list of items", param="items")
-    stored = await _append(memory, conversation_id, items)
-    return json_response(item_page([item for entry in stored for item in listed_items(entry)]))
+    stored = await _append(request, memory, conversation_id, items)
+
+    def listed() -> Item:
+        return item_page([item for entry in stored for item in listed_items(entry)])
+
+    return json_response(await run_by_size(await _size(request), listed))
 
 
 @router.get(_ITEMS, summary="The items of a conversation")
@@ -123,10 +129,24 @@ async def delete_item(memory: Administering, conversation_id: str, item_id: str)
     return json_response(_shown(head))
 
 
-async def _append(memory: Memory, conversation: str, items: Sequence[Item]) -> list[Entry]:
-    stored = await memory.append(conversation, messages_of(items))
-    cards = [card for each in stored for card in item_cards(memory.tenant, each, conversation)]
-    if cards:
+async def _size(request: Request) -> int:
+    return len(await request.body())
+
+
+async def _read_items(request: Request, body: Mapping[str, Any]) -> list[Item]:
+    return await run_by_size(await _size(request), partial(check_items, body.get("items"), "items"))
+
+
+async def _append(
+    request: Request, memory: Memory, conversation: str, items: Sequence[Item]
+) -> list[Entry]:
+    size = await _size(request)
+    stored = await memory.append(conversation, await run_by_size(size, partial(messages_of, items)))
+
+    def named() -> list[Card]:
+        return [card for each in stored for card in item_cards(memory.tenant, each, conversation)]
+
+    if cards := await run_by_size(size, named):
         await memory.cards.put(*cards)
     return list(stored)
 

@@ -19,6 +19,7 @@ from firnline.context.context import Context
 from firnline.context.marks import INTERRUPTED, MARK_KEY
 from firnline.digest import APPLICATION
 from firnline.errors import ConflictError, KeyReused, UnknownConversation
+from firnline.log.draft import messages_size
 from firnline.log.entry import Entry, Head
 from firnline.log.message import Message
 from firnline.log.regex import regex
@@ -451,7 +452,7 @@ async def _record_origin(
         context = replace(status.context, conversation=location.conversation)
         saves.append(try_record(request.memory, context, answer.seq, **facts))
     if location.hashes:
-        size = text_size([answer.message.text, answer.message.tool_calls])
+        size = messages_size(answer.message)
         known = await run_by_size(size, partial(fingerprint, answer.message))
         name = extend_hash(location.hashes[-1], known)
         saves.append(save_prefixes(request.memory, location, [name], [answer.seq]))

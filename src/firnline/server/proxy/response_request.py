@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from fastapi import Request
@@ -11,6 +12,7 @@ from fastapi import Request
 from firnline.errors import InputError, NotFound
 from firnline.log.message import Message
 from firnline.log.openai_items import messages_of
+from firnline.log.threads import run_by_size
 from firnline.memory import Memory
 from firnline.models.http import limit_name
 from firnline.server.auth import caller_of, parts_of
@@ -91,7 +93,8 @@ async def _read_task(
     http_request: Request, memory: Memory, sent: Mapping[str, Any]
 ) -> tuple[list[Message], Thread | None, ResponseTask]:
     """The messages of a request, what they continue, and the response that it asks for."""
-    found = await read_input(memory, sent)
+    size = len(await http_request.body())
+    found = await read_input(memory, sent, size)
     headers = dict(http_request.headers)
     if found.thread is not None and headers.get("x-firnline-memory", "").lower() == "off":
         raise InputError(
@@ -102,7 +105,7 @@ async def _read_task(
         raise InputError("input: must not be empty", param="input")
     instructions = _instructions(sent)
     given = [*instructions, *messages_of(found.leading)]
-    messages = [*given, *messages_of(found.items)]
+    messages = [*given, *await run_by_size(size, partial(messages_of, found.items))]
     thread = found.thread._replace(given=len(given)) if found.thread else None
     head = response_head(sent, thread.conversation if sent.get("conversation") and thread else None)
     unspoken = list(found.leading)
@@ -178,15 +181,18 @@ def choose_upstream(parts: Parts, model: str) -> Upstream | None:
 # -- what the ids refer to --------------------------------------------------------------------
 
 
-async def read_input(memory: Memory, sent: Mapping[str, Any]) -> ResponseInput:
-    """The items of a request, with references replaced; `InputError` if something is wrong."""
+async def read_input(memory: Memory, sent: Mapping[str, Any], size: int) -> ResponseInput:
+    """The items of a request of so many bytes, with references replaced.
+
+    `InputError` if something is wrong.
+    """
     previous, conversation = sent.get("previous_response_id"), conversation_id(sent)
     if previous is not None and conversation is not None:
         raise InputError(
             "previous_response_id: cannot be used together with conversation",
             param="previous_response_id",
         )
-    items = check_items(sent.get("input"), "input")
+    items = await run_by_size(size, partial(check_items, sent.get("input"), "input"))
     if conversation is not None:
         await _check_conversation(memory, conversation, items)
         resolved = await _resolve(memory, items, conversation)

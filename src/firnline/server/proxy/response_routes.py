@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -91,7 +92,8 @@ async def count_input_tokens(request: Request, memory: Reading) -> Response:
 
 async def _keep_place(request: ProxyRequest) -> None:
     """Store what is new of a history, and keep where it ends."""
-    thread, messages = request.thread, request.dialect.load_messages(request.body)
+    thread, load = request.thread, partial(request.dialect.load_messages, request.body)
+    messages = await run_by_size(request.size, load)
     if thread is None or len(messages) > thread.given:
         await locate_conversation(request)
         return
@@ -106,18 +108,21 @@ async def _keep_place(request: ProxyRequest) -> None:
 
 async def _count_tokens(request: ProxyRequest) -> int:
     """The tokens of a request and of the thread that it continues."""
-    count, messages = counter(request.model), request.dialect.load_messages(request.body)
-    total = await run_by_size(
-        request.size, lambda: count.sum([count.messages(messages), count.tools(request.tools)])
-    )
+    count = counter(request.model)
+
+    def counted() -> int:
+        messages = request.dialect.load_messages(request.body)
+        return int(count.sum([count.messages(messages), count.tools(request.tools)]))
+
+    total = await run_by_size(request.size, counted)
     thread = request.thread
     if thread is None:
-        return int(total)
+        return total
     if thread.seq is None:
         head = await request.memory.head(thread.conversation)
-        return int(total) + (head.tokens if head else 0)
+        return total + (head.tokens if head else 0)
     last = await request.memory.read_at(thread.conversation, [thread.seq])
-    return int(total) + sum(entry.total for entry in last)
+    return total + sum(entry.total for entry in last)
 
 
 @router.get("/v1/responses/{response_id}", summary="A response")

@@ -143,7 +143,7 @@ async def begin_import(
     if request.headers.get("content-type", "").partition(";")[0].lower() not in _IMPORT_TYPES:
         raise WrongType(f"the body must be an export; send Content-Type: {JSON_LINES}")
     jobs = parts_of(request).jobs
-    job = jobs.open(memory.tenant, "import")
+    job = jobs.open(memory.tenant, "import", receiving=True)
     try:
         path = await _receive(request, job, name or "import.jsonl")
     except BaseException:

@@ -30,7 +30,7 @@ from firnline.store.rows import (
     head_of,
     projects_of,
 )
-from firnline.store.seals import ABOUT, PINS, Seal, damaged_part, mark_of
+from firnline.store.seals import ABOUT, HEAD, PINS, Seal, damaged_part, mark_of
 
 INLINE_BYTES: Final = 1024 * 1024
 """Bytes of messages that fit into a head; more are staged in documents of their own."""
@@ -38,7 +38,10 @@ HEAVY: Final = {"tail": 0, "redo": 0, "seals": 0}
 _PROJECT: Final = ("status", "schedule", "task", "metadata")
 _DESCRIBED: Final = ("project", "person", "metadata", "strategy")
 
+HEADED: Final = ("next_seq", "total", "hash", "updated_at", "unread")
+"""The fields that every append writes."""
 TWINNED: Final = (
+    *HEADED,
     *("project", "metadata", "strategy", "created_at", "fence", "lease_owner", "lease_until"),
     *("owed_at", "assigned", "segments", "last_version", "pins", "person"),
 )
@@ -118,15 +121,17 @@ def record_of(row: Mapping[str, Any]) -> Record:
         raise StoreCorrupt("a message document is damaged", seq=row.get("seq")) from error
 
 
-def state_of(key: Key, doc: Mapping[str, Any]) -> HeadState:
-    """The state of a head document; raises `StoreCorrupt` if it is damaged."""
+def state_of(key: Key, doc: Mapping[str, Any], *, tolerant: bool = False) -> HeadState:
+    """The state of a head document; raises `StoreCorrupt` if it is damaged.
+
+    `tolerant`: the number of entries need not fit those that have documents of their own.
+    """
     try:
         number = int.from_bytes(doc["_id"].binary, "big")
         row = number, doc["next_seq"], doc["total"], doc["hash"], doc["genesis"]
         state = HeadState(ConversationRow.of(key, row), doc)
-        sane = (
-            all_of_type(int, doc["flushed"], doc["op"])
-            and 0 <= state.flushed <= state.found.next_seq
+        sane = all_of_type(int, doc["flushed"], doc["op"]) and (
+            tolerant or 0 <= state.flushed <= state.found.next_seq
         )
     except (KeyError, AttributeError, TypeError) as error:
         raise StoreCorrupt(f"the head of {key.conversation!r} is damaged") from error
@@ -148,14 +153,24 @@ def with_twin(sets: Mapping[str, Any]) -> Doc:
 def check_twin(doc: Mapping[str, Any], *names: str) -> None:
     """Raise `StoreCorrupt` if one of these fields is not the same in both copies."""
     twin = doc.get("twin")
-    if twin is not None and any(doc.get(name) != twin.get(name) for name in names):
-        raise damaged_part(str(doc.get("conversation")), PINS if names == ("pins",) else ABOUT)
+    wrong = [name for name in names if twin is not None and doc.get(name) != twin.get(name)]
+    if wrong:
+        part = PINS if names == ("pins",) else HEAD if wrong[0] in HEADED else ABOUT
+        raise damaged_part(str(doc.get("conversation")), part)
 
 
-async def find(database: MongoDatabase, key: Key) -> HeadState | None:
-    """The current state of the conversation, or None."""
+async def find(database: MongoDatabase, key: Key, *, tolerant: bool = False) -> HeadState | None:
+    """The current state of the conversation, or None; see `state_of`."""
     doc = await database.read(lambda: database["conversations"].find_one(key._asdict()))
-    return state_of(key, doc) if doc else None
+    return state_of(key, doc, tolerant=tolerant) if doc else None
+
+
+async def find_sound(database: MongoDatabase, key: Key) -> HeadState | None:
+    """The same to be appended to: `StoreCorrupt` if the head is damaged."""
+    state = await find(database, key)
+    if state is not None:
+        check_twin(state.doc, *HEADED)
+    return state
 
 
 def unknown_conversation(key: Key) -> UnknownConversation:
@@ -203,7 +218,7 @@ def head_in(doc: Mapping[str, Any]) -> Head:
         names = ("tenant", "conversation", "genesis", "next_seq", "hash", "total")
         row = [doc[name] for name in (*names, "created_at", "updated_at", "project")]
         described = doc.get("person"), doc["metadata"]  # heads of before have no person
-        return head_of([*row, *described, archived, doc["strategy"], None])
+        return head_of([*row, *described, archived, doc["strategy"], 0, None, None])
     except (KeyError, TypeError) as error:
         name = doc.get("conversation")
         raise StoreCorrupt(f"the head of the conversation {name!r} is damaged") from error
@@ -257,14 +272,13 @@ async def describe(database: MongoDatabase, key: Key, about: Described, known: H
     wanted = {name: _literal(value) for name, value in changes.items() if value is not None}
     if about.person == "":
         wanted["person"] = _literal(None)
-    derived: Doc = {"twin": {"$ifNull": ["$twin", TWIN]}}
     if about.person is not None:
         is_unread = {"$and": [bool(about.person), {"$gt": ["$next_seq", 0]}]}
-        derived["unread"] = {"$cond": [is_unread, True, "$$REMOVE"]}
+        wanted["unread"] = {"$cond": [is_unread, True, "$$REMOVE"]}
     if about.created_at is not None:
         at = microseconds(about.created_at)
         wanted["created_at"] = _literal(at)
-        derived["updated_at"] = {"$cond": [{"$eq": ["$next_seq", 0]}, at, "$updated_at"]}
+        wanted["updated_at"] = {"$cond": [{"$eq": ["$next_seq", 0]}, at, "$updated_at"]}
 
     async def write() -> Doc | None:
         while True:
@@ -273,7 +287,7 @@ async def describe(database: MongoDatabase, key: Key, about: Described, known: H
                     which,
                     [
                         {"$set": defaults},
-                        {"$set": derived},
+                        {"$set": {"twin": {"$ifNull": ["$twin", TWIN]}}},
                         *([{"$set": with_twin(wanted)}] if wanted else []),
                     ],
                     projection=HEAVY,

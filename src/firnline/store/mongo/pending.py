@@ -130,7 +130,7 @@ async def mark_read(database: MongoDatabase, tenant: str, read: Mapping[str, int
     changes = [
         UpdateOne(
             {"tenant": tenant, "conversation": name, "next_seq": {"$lte": entries}},
-            {"$unset": {"unread": ""}},
+            {"$unset": with_twin({"unread": ""})},
         )
         for name, entries in read.items()
     ]

@@ -17,10 +17,10 @@ from firnline.errors import StoreError
 from firnline.log import limits
 from firnline.store.migrations import check_version
 from firnline.store.mongo.connection import Doc, MongoDatabase
-from firnline.store.mongo.heads import TWIN
+from firnline.store.mongo.heads import HEADED, TWIN
 from firnline.store.rows import NO_TOPIC
 
-VERSION: Final = 7
+VERSION: Final = 8
 WORDS_SINCE: Final = 6  # words are analyzed in a new way
 _UNREAD_SINCE: Final = 7  # conversations say whether they are read for what their person states
 _OWN: Final = ("tenant", "conversation", "life")
@@ -197,6 +197,10 @@ async def _add_twins(database: MongoDatabase) -> None:
     """Heads of before have each field once."""
     await database["conversations"].update_many(
         {"twin": {"$exists": False}}, [{"$set": {"twin": TWIN}}]
+    )
+    once = {f"twin.{name}": f"${name}" for name in HEADED}
+    await database["conversations"].update_many(
+        {"twin.next_seq": {"$exists": False}}, [{"$set": once}]
     )
 
 

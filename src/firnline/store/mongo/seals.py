@@ -11,21 +11,25 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from firnline.errors import StoreCorrupt, UnknownConversation
+from firnline.errors import StoreCorrupt, StoreUnavailable, UnknownConversation
 from firnline.log.entry import Key
 from firnline.log.message import encode_json
 from firnline.protocols import Damage, Known
 from firnline.store.digests import decode_digest
+from firnline.store.limits import MEND_TRIES
 from firnline.store.mongo.connection import Doc, MongoDatabase
-from firnline.store.mongo.heads import TWINNED, HeadState, project_mark, state_of, twin_of
+from firnline.store.mongo.heads import HEADED, TWINNED, HeadState, project_mark, state_of, twin_of
+from firnline.store.rows import end_of
 from firnline.store.seals import (
     ABOUT,
     DIGESTS,
+    HEAD,
     PINS,
     TOPICS,
     Seal,
     check_seal,
     damage_of,
+    group_of,
     mark_of,
     members_part,
     newest_part,
@@ -36,7 +40,12 @@ from firnline.store.topics import decode_topic
 _SEALED: Final = ("digests", "topics", "members")
 _NAMES: Final = {"digests": "version", "topics": "id", "members": "seq"}
 _DECODE: Final = {"digests": decode_digest, "topics": decode_topic}
-_PARTS: Final = {PINS: PINS, "assigned": TOPICS, "last_version": DIGESTS}
+_PARTS: Final = {
+    **dict.fromkeys(HEADED, HEAD),
+    PINS: PINS,
+    "assigned": TOPICS,
+    "last_version": DIGESTS,
+}
 
 Seals = dict[str, list[int]]
 
@@ -162,7 +171,7 @@ async def damaged_docs(database: MongoDatabase, doc: Doc) -> list[Damage]:
     ]
     if "redo" in doc:
         return problems  # a change of its documents is being carried out
-    state = state_of(key, doc)
+    state = state_of(key, doc, tolerant=True)
     found = _tally(await _stored(database, state))
     if "seals" in doc:
         stored = {part: list(seal) for part, seal in seals_of(state).items()}
@@ -229,21 +238,21 @@ async def names(database: MongoDatabase, tenant: str) -> list[str]:
 async def mend(database: MongoDatabase, key: Key, parts: Collection[str], known: Known) -> None:
     """See `Store.mend`."""
     heads = database["conversations"]
-    doc = await database.read(lambda: heads.find_one(key._asdict()))
-    if doc is None:
-        raise UnknownConversation(f"there is no conversation {key.conversation!r}")
-    sets: Doc = {}
-    if ABOUT in parts:
-        strategy = None if known.strategy is None else encode_json(known.strategy)
-        sets |= {
-            "project": known.project,
-            "person": known.person,
-            "metadata": encode_json(known.metadata),
-        }
-        sets |= {"strategy": strategy, "fence": int(doc.get("fence", 0)) + 1}
-    if PINS in parts:
-        sets["pins"] = list(known.pins)
-    state = state_of(key, doc)
+    for _ in range(MEND_TRIES):
+        doc = await database.read(lambda: heads.find_one(key._asdict()))
+        if doc is None:
+            raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+        if await _mend(database, key, doc, parts, known):
+            return
+    raise StoreUnavailable("too many concurrent writes; retry")
+
+
+async def _mend(
+    database: MongoDatabase, key: Key, doc: Doc, parts: Collection[str], known: Known
+) -> bool:
+    """Mend a conversation if its head is still this one."""
+    sets = _mended(doc, parts, known)
+    state = state_of(key, doc, tolerant=True)
     if TOPICS in parts:
         for name in ("topics", "members"):
             await database.read(partial(database[name].delete_many, state.own))
@@ -251,9 +260,36 @@ async def mend(database: MongoDatabase, key: Key, parts: Collection[str], known:
         sets["assigned"] = {"next_seq": 0, "revision": revision}
     gone = ("lease_owner", "lease_until", "owed_at") if ABOUT in parts else ()
     now = {name: value for name, value in {**doc, **sets}.items() if name not in gone}
-    sets |= {"twin": twin_of(now), "seals": _tally(await _stored(database, state))}
+    # What is not mended keeps its seal: it would look right.
+    fixed = {name for name in TWINNED if _PARTS.get(name, ABOUT) in parts}
+    fixed -= {*HEADED} - sets.keys()
+    twin = doc.get("twin") or twin_of(now)
+    kept = {name: value for name, value in twin.items() if name not in fixed}
+    sets["twin"] = kept | {name: now[name] for name in fixed & now.keys()}
+    seals = {part: seal for part, seal in seals_of(state).items() if group_of(part) not in parts}
+    stored = _tally(await _stored(database, state))
+    sets["seals"] = seals | {
+        part: seal for part, seal in stored.items() if group_of(part) in parts or "seals" not in doc
+    }
+    same = {name: doc[name] for name in ("tenant", "conversation", "_id", "op", "next_seq", "hash")}
     write: Doc = {"$set": {**sets, "op": state.op + 1}}
     if gone:
         write["$unset"] = dict.fromkeys(gone, "")
-    same = {**key._asdict(), "_id": doc["_id"], "op": doc["op"]}
-    await database.read(lambda: heads.update_one(same, write))
+    heads = database["conversations"]
+    return bool((await database.read(lambda: heads.update_one(same, write))).matched_count)
+
+
+def _mended(doc: Doc, parts: Collection[str], known: Known) -> Doc:
+    """The head's own fields as they are known."""
+    sets: Doc = {}
+    if ABOUT in parts:
+        strategy = None if known.strategy is None else encode_json(known.strategy)
+        sets |= {"project": known.project, "person": known.person, "strategy": strategy}
+        sets |= {"metadata": encode_json(known.metadata), "fence": int(doc.get("fence", 0)) + 1}
+    if PINS in parts:
+        sets["pins"] = list(known.pins)
+    if HEAD in parts and known.end is not None:
+        end: Doc = dict(zip(HEADED, end_of(known.end), strict=False))
+        if sum(doc[name] == end[name] for name in ("next_seq", "total", "hash")) > 1:
+            sets |= {**end, "unread": bool(doc.get("person"))}
+    return sets

@@ -79,6 +79,7 @@ from firnline.store.mongo.vectors import put_vectors
 from firnline.store.mongo.writer import MongoWriter, pin
 from firnline.store.reindex import Reindexing
 from firnline.store.rows import SEQ_MAX, Described
+from firnline.store.seals import PROJECTS
 from firnline.store.topics import TopicCache
 
 T = TypeVar("T")
@@ -218,7 +219,12 @@ class MongoStore:
 
     async def records(self, key: Key, first_seq: int, limit: int) -> list[Record]:
         """See `Store.records`."""
-        return await self._read(key, lambda s: log.records(self._open_db, s, first_seq, limit), [])
+        database = self._open_db
+        try:
+            return await self._read(key, lambda s: log.records(database, s, first_seq, limit), [])
+        except StoreCorrupt:
+            state = await heads.find(database, key, tolerant=True)
+            return await log.records(database, state, first_seq, limit) if state else []
 
     async def head(self, key: Key) -> Head | None:
         """See `Store.head`."""
@@ -550,7 +556,7 @@ class MongoStore:
         """See `Store.mend`."""
         if key.conversation:
             await seals.mend(self._open_db, key, parts, known)
-        else:
+        elif PROJECTS in parts:
             await heads.replace_projects(self._open_db, key.tenant, known.projects)
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:

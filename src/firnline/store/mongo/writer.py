@@ -38,6 +38,7 @@ from firnline.store.mongo.heads import (
     INLINE_BYTES,
     HeadState,
     find,
+    find_sound,
     new_head,
     state_of,
     twin_of,
@@ -181,7 +182,7 @@ class MongoWriter:
         state = self._known.pop(key, None)
         fresh = state is None or bool(doubtful)
         if fresh:
-            state = await find(self._database, key)
+            state = await find_sound(self._database, key)
         if state is not None and await self._was_written(state, doubtful):
             return True
         if state is not None and not _has_room(state, jobs):
@@ -300,7 +301,8 @@ class MongoWriter:
             push["pins"] = {"$each": plan.pins}
             if twin is not None:
                 push["twin.pins"] = push["pins"]
-        sets = {**new, **(named if twin is None else with_twin(named))}
+        sets = {**new, **named}
+        sets = sets if twin is None else with_twin(sets)
         change = {"$set": sets, "$push": push}
         heads = self._database["conversations"]
         done = await self._database.write(lambda: heads.update_one(same, change))
@@ -308,7 +310,7 @@ class MongoWriter:
             return None
         named["pins"] = [*state.doc.get("pins", ()), *plan.pins]
         done_doc = {**state.doc, **new, **named, "tail": [*state.tail, *tail]}
-        return done_doc if twin is None else {**done_doc, "twin": {**twin, **named}}
+        return done_doc if twin is None else {**done_doc, "twin": twin_of(done_doc)}
 
     async def _create_head(
         self, key: Key, life: ObjectId, plan: _WritePlan, new: Doc

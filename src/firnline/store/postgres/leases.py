@@ -141,8 +141,7 @@ async def fail_damaged(transaction: Transaction, lease: Lease) -> int:
     damaged = [row[0] for row in rows if not _is_readable(lease.key, row)]
     for version in damaged:
         _put(transaction, found, damaged_digest(version), lease.fence)
-    await reseal(transaction, lease.key, DIGESTS)
-    await reseal(transaction, lease.key, newest_part("%"))
+    await reseal(transaction, lease.key, [DIGESTS])
     return max(len(damaged), len(lost))  # one under a wrong version is both
 
 

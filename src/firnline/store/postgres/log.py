@@ -24,14 +24,14 @@ HERE: Final = f"tenant = %(tenant)s AND conversation = {ID}"
 """The condition for the rows of a conversation; `here` returns the values."""
 
 _FIND: Final = (
-    "SELECT id, next_seq, total, hash, genesis FROM conversation"
+    "SELECT id, next_seq, total, hash, genesis, updated_at, unread::int, mark FROM conversation"
     " WHERE tenant = %(tenant)s AND name = %(name)s"
 )
 HEAD: Final = (
     "SELECT tenant, name, genesis, next_seq, hash, total, created_at, updated_at, project,"
     " person, metadata::text, archived, strategy::text, fence, lease_owner, lease_until, owed_at,"
-    " (SELECT mark FROM seal WHERE seal.tenant = c.tenant AND seal.conversation = c.id"
-    " AND part = 'about') FROM conversation c"
+    " unread::int, c.mark, (SELECT mark FROM seal WHERE seal.tenant = c.tenant"
+    " AND seal.conversation = c.id AND part = 'about') FROM conversation c"
 )
 _COLUMNS: Final = "SELECT seq, body, tokens, total, hash, tokenizer"
 # Sizes are known without reading the bodies, so a page of large ones ends early. The range has an
@@ -91,23 +91,29 @@ def here(key: Key, **more: Any) -> Mapping[str, Any]:
 # -- finding ----------------------------------------------------------------------------------
 
 
-async def find(transaction: Transaction, key: Key, lock: str = "") -> ConversationRow | None:
-    """The conversation, or None."""
-    found, _ = await find_with(transaction, key, lock=lock)
+async def find(
+    transaction: Transaction, key: Key, lock: str = "", *, tolerant: bool = False
+) -> ConversationRow | None:
+    """The conversation, or None. A head that does not match its mark raises, unless `tolerant`."""
+    found, _ = await find_with(transaction, key, lock=lock, tolerant=tolerant)
     return found
 
 
 async def find_with(
-    transaction: Transaction, key: Key, *queries: Query, lock: str = ""
+    transaction: Transaction, key: Key, *queries: Query, lock: str = "", tolerant: bool = False
 ) -> tuple[ConversationRow | None, tuple[list[Row], ...]]:
     """The conversation or None, and the rows of queries sent in the same message."""
     own, *others = await transaction.each((f"{_FIND} {lock}", here(key)), *queries)
-    return ConversationRow.of(key, own[0]) if own else None, tuple(others)
+    if not own:
+        return None, tuple(others)
+    return ConversationRow.of(key, own[0][:5] if tolerant else own[0]), tuple(others)
 
 
-async def must_find(transaction: Transaction, key: Key, lock: str = "") -> ConversationRow:
+async def must_find(
+    transaction: Transaction, key: Key, lock: str = "", *, tolerant: bool = False
+) -> ConversationRow:
     """The conversation; `UnknownConversation` if there is none."""
-    found = await find(transaction, key, lock)
+    found = await find(transaction, key, lock, tolerant=tolerant)
     if found is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
     return found
@@ -277,7 +283,9 @@ async def page(
     until = min(last, first + limit - 1)
     values = here(key, first=first, until=until, last=last, segments=rows.SEGMENTS_AT_ONCE)
     queries = [(_PAGE, values), (_SEGMENTS, values)] + [(_BEHIND, values)] * (until < last)
-    found, (live_rows, archived_rows, *behind) = await find_with(transaction, key, *queries)
+    found, (live_rows, archived_rows, *behind) = await find_with(
+        transaction, key, *queries, tolerant=tolerant
+    )
     live = [Record(*row) for row in live_rows]
     archived = [Segment(*row) for row in archived_rows]
     end = last

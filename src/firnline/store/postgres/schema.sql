@@ -28,6 +28,7 @@ CREATE TABLE conversation (
     updated_at  bigint NOT NULL,
     person      text COLLATE "C",
     unread      boolean NOT NULL DEFAULT false,
+    mark        bigint, -- what next_seq, total, hash, updated_at and unread are checked against
     PRIMARY KEY (tenant, id),
     UNIQUE (tenant, name)
 ) WITH (fillfactor = 50); -- room for new versions of the row beside the old ones
@@ -327,6 +328,12 @@ CREATE FUNCTION about_mark(c conversation) RETURNS bigint LANGUAGE sql STABLE
         hex(c.lease_owner), hex(c.lease_until), hex(c.owed_at), hex(c.created_at))
 $$;
 
+CREATE FUNCTION head_mark(c conversation) RETURNS bigint LANGUAGE sql STABLE
+    SET search_path = firnline, pg_catalog AS $$
+    SELECT seal_mark(hex(c.next_seq), hex(c.total), hex(c.hash), hex(c.updated_at),
+        hex(c.unread::int::bigint))
+$$;
+
 -- The seals that the rows of a conversation should have; of a tenant's projects if `which` is 0, of
 -- everything if it is NULL.
 CREATE FUNCTION sealing(whose text, which bigint)
@@ -434,6 +441,22 @@ CREATE TRIGGER sealed AFTER INSERT OR DELETE OR UPDATE OF genesis, project, pers
     strategy, archived, fence, lease_owner, lease_until, owed_at, created_at ON conversation
     FOR EACH ROW WHEN (current_setting('firnline.tenant', true) <> '')
     EXECUTE FUNCTION seal_about();
+
+-- A head that does not match its mark is not changed: its new mark would hide the damage.
+CREATE FUNCTION mark_head() RETURNS trigger LANGUAGE plpgsql SET search_path = firnline, pg_catalog
+AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' AND OLD.mark != head_mark(OLD) THEN
+        RAISE EXCEPTION 'the head of a conversation does not match its mark' USING
+            ERRCODE = 'data_corrupted';
+    END IF;
+    NEW.mark := head_mark(NEW);
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER marked BEFORE INSERT OR UPDATE OF next_seq, total, hash, updated_at, unread
+    ON conversation FOR EACH ROW WHEN (current_setting('firnline.tenant', true) <> '')
+    EXECUTE FUNCTION mark_head();
 
 CREATE FUNCTION seal_newest() RETURNS trigger LANGUAGE plpgsql SET search_path = firnline, pg_catalog
 AS $$

@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
-from firnline.errors import StoreCorrupt, UnknownConversation
+from firnline.errors import StoreCorrupt
 from firnline.log.entry import Key
 from firnline.log.message import encode_json
 from firnline.protocols import Damage, Known
 from firnline.store.digests import decode_digest
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Query, Row, Transaction
-from firnline.store.rows import idempotency_mark
-from firnline.store.seals import ABOUT, KEYS, PINS, TOPICS, Seal, check_seal, damage_of, seal_of
+from firnline.store.rows import end_of, idempotency_mark
+from firnline.store.seals import (
+    ABOUT,
+    HEAD,
+    KEYS,
+    PINS,
+    PROJECTS,
+    TOPICS,
+    Seal,
+    check_seal,
+    damage_of,
+    patterns,
+    seal_of,
+)
 from firnline.store.topics import decode_topic
 
 _SEALS: Final = (
@@ -41,6 +53,16 @@ _DESCRIBE: Final = (
     " WHERE s.tenant = conversation.tenant AND s.conversation = conversation.id)"
     " WHERE tenant = %s AND id = %s"
 )
+_HEADS: Final = f"SELECT tenant, id, '{HEAD}' FROM conversation c WHERE mark != head_mark(c)"
+_ENDS_SO: Final = (
+    "WHERE tenant = %s AND id = %s"
+    " AND (next_seq = %s)::int + (total = %s)::int + (hash = %s)::int >= 2"
+)
+_UNMARK: Final = f"UPDATE conversation SET mark = NULL {_ENDS_SO}"
+_MEND_HEAD: Final = (
+    "UPDATE conversation SET next_seq = %s, total = %s, hash = %s, updated_at = %s,"
+    f" unread = person IS NOT NULL {_ENDS_SO}"
+)
 _DIGESTS: Final = "SELECT conversation, version, body, checksum FROM digest"
 _TOPICS: Final = "SELECT conversation, id, body, checksum FROM topic"
 _KEYS: Final = "SELECT conversation, key, fingerprint, first_seq, last_seq, mark FROM idempotency"
@@ -66,22 +88,24 @@ async def damaged_rows(transaction: Transaction, key: Key) -> list[Damage]:
     if not key.conversation:
         wrong = await transaction.rows(_WRONG_HERE, log.here(key))
         return [damage_of("", part) for *_, part in wrong]
-    found = await log.must_find(transaction, key)
-    wrong, *stored = await transaction.each(
+    found = await log.must_find(transaction, key, tolerant=True)
+    heads, wrong, *stored = await transaction.each(
+        (f"{_HEADS} AND tenant = %(tenant)s AND name = %(name)s", log.here(key)),
         (_WRONG_HERE, log.here(key)),
         *((f"{query} WHERE {log.HERE}", log.here(key)) for query in (_DIGESTS, _TOPICS, _KEYS)),
     )
-    return _problems(wrong, stored, {found.id: key.conversation})
+    return _problems([*heads, *wrong], stored, {found.id: key.conversation})
 
 
 async def all_damaged_rows(transaction: Transaction) -> list[Damage]:
     """The damaged rows of every tenant, outside the logs."""
-    wrong, names, *stored = await transaction.each(
+    heads, wrong, names, *stored = await transaction.each(
+        (_HEADS, ()),
         (_WRONG_ANYWHERE, ()),
         ("SELECT id, name FROM conversation", ()),
         *((query, ()) for query in (_DIGESTS, _TOPICS, _KEYS)),
     )
-    return _problems(wrong, stored, dict(map(tuple, names)))
+    return _problems([*heads, *wrong], stored, dict(map(tuple, names)))
 
 
 def _problems(wrong: Sequence[Row], stored: list[list[Row]], names: dict[int, str]) -> list[Damage]:
@@ -101,18 +125,19 @@ def _problems(wrong: Sequence[Row], stored: list[list[Row]], names: dict[int, st
     return problems
 
 
-async def reseal(transaction: Transaction, key: Key, parts: str = "%") -> None:
-    """Seal the rows of a conversation as they are now; a tenant's projects if it has no name."""
-    if key.conversation and await log.find(transaction, key, log.CHANGE) is None:
-        raise UnknownConversation(f"there is no conversation {key.conversation!r}")
-    values = log.here(key, parts=parts)
+async def reseal(transaction: Transaction, key: Key, groups: Collection[str]) -> None:
+    """Seal these rows of a conversation as they are now; a tenant's projects if it has no name."""
+    if key.conversation:
+        await log.must_find(transaction, key, log.CHANGE, tolerant=True)
+    values = log.here(key, parts=patterns(groups))
     transaction.later(
         f"DELETE FROM seal WHERE tenant = %(tenant)s AND conversation = {_WHICH}"
-        " AND part LIKE %(parts)s",
+        " AND part LIKE ANY(%(parts)s::text[])",
         values,
     )
     transaction.later(
-        f"INSERT INTO seal SELECT * FROM sealing(%(tenant)s, {_WHICH}) WHERE part LIKE %(parts)s",
+        f"INSERT INTO seal SELECT * FROM sealing(%(tenant)s, {_WHICH})"
+        " WHERE part LIKE ANY(%(parts)s::text[])",
         values,
     )
 
@@ -128,31 +153,46 @@ async def names(transaction: Transaction, tenant: str) -> list[str]:
 async def mend(transaction: Transaction, key: Key, parts: Collection[str], known: Known) -> None:
     """See `Store.mend`."""
     if not key.conversation:
-        _mend_projects(transaction, key.tenant, known)
-        await reseal(transaction, key)
+        if PROJECTS in parts:
+            _mend_projects(transaction, key.tenant, known)
+            await reseal(transaction, key, [PROJECTS])
         return
-    found = await log.must_find(transaction, key, log.CHANGE)
+    found = await log.must_find(transaction, key, log.CHANGE, tolerant=True)
     own = key.tenant, found.id
-    transaction.later(f"DELETE FROM seal WHERE {_OWN}", own)  # otherwise it is not changed
+    sealed = f"DELETE FROM seal WHERE {_OWN} AND part LIKE ANY(%s::text[])"
+    transaction.later(sealed, (*own, patterns(parts)))  # otherwise it is not changed
     if ABOUT in parts:
         strategy = None if known.strategy is None else encode_json(known.strategy)
         described = known.project, known.person, encode_json(known.metadata), strategy
         transaction.later(_DESCRIBE, (*described, *own))
+    if HEAD in parts and known.end is not None:
+        end = end_of(known.end)
+        transaction.later(_UNMARK, (*own, *end[:3]))  # otherwise it is not changed
+        transaction.later(_MEND_HEAD, (*end, *own, *end[:3]))
     if PINS in parts:
         transaction.later(f"DELETE FROM pin WHERE {_OWN}", own)
         transaction.insert("pin (tenant, conversation, seq)", [(*own, seq) for seq in known.pins])
     if TOPICS in parts:
-        for table in ("topic", "member"):
-            transaction.later(f"DELETE FROM {table} WHERE {_OWN}", own)
-        restart = "UPDATE assigned SET next_seq = 0, revision = revision + 1"
-        transaction.later(f"{restart} WHERE {_OWN}", own)
+        _drop_topics(transaction, own)
     if KEYS in parts:
-        rows = await transaction.rows(f"{_KEYS} WHERE {log.HERE}", log.here(key))
-        damaged = [key for id_, key, *rest in rows if not _is_sealed(id_, key, *rest)]
-        transaction.later(
-            f"DELETE FROM idempotency WHERE {_OWN} AND key = ANY(%s::text[])", (*own, damaged)
-        )
-    await reseal(transaction, key)
+        await _drop_keys(transaction, key, own)
+    await reseal(transaction, key, parts)
+
+
+def _drop_topics(transaction: Transaction, own: tuple[str, int]) -> None:
+    for table in ("topic", "member"):
+        transaction.later(f"DELETE FROM {table} WHERE {_OWN}", own)
+    restart = "UPDATE assigned SET next_seq = 0, revision = revision + 1"
+    transaction.later(f"{restart} WHERE {_OWN}", own)
+
+
+async def _drop_keys(transaction: Transaction, key: Key, own: tuple[str, int]) -> None:
+    """Delete the damaged idempotency keys."""
+    rows = await transaction.rows(f"{_KEYS} WHERE {log.HERE}", log.here(key))
+    damaged = [name for id_, name, *rest in rows if not _is_sealed(id_, name, *rest)]
+    transaction.later(
+        f"DELETE FROM idempotency WHERE {_OWN} AND key = ANY(%s::text[])", (*own, damaged)
+    )
 
 
 def _mend_projects(transaction: Transaction, tenant: str, known: Known) -> None:

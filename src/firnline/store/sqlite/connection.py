@@ -180,7 +180,7 @@ def _writes_checksums(connection: apsw.Connection) -> bool:
 
 
 _COLUMNS: Final = "SELECT name FROM pragma_table_info('conversation')"
-_LATER: Final = {"person": "NULL", "unread": "0"}
+_LATER: Final = {"person": "NULL", "unread": "0", "mark": "NULL"}
 """The columns that a file of an older Firnline lacks, and what they are there."""
 
 

@@ -71,7 +71,7 @@ def drop_damaged(connection: apsw.Connection) -> bool:
 
 def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
     """Delete every row of the conversation, and record the pending scrub."""
-    found = log.find(connection, key)
+    found = log.find(connection, key, tolerant=True)
     if found is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
     (head,) = fetch_one(connection, "SELECT hash FROM conversation WHERE id = ?", (found.id,))

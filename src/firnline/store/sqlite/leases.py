@@ -241,9 +241,7 @@ def _digest(found: log.SqliteRow, row: tuple[Any, ...]) -> Digest:
 def _leased_row(connection: apsw.Connection, lease: Lease) -> log.SqliteRow:
     row = fetch_one(
         connection,
-        "SELECT id, next_seq, total, hash, genesis FROM conversation"
-        " WHERE tenant = ? AND name = ? AND fence = ?"
-        " AND lease_owner = ?",
+        f"{log.FOUND} WHERE tenant = ? AND name = ? AND fence = ? AND lease_owner = ?",
         (*lease.key, lease.fence, lease.owner),
     )
     if not row:

@@ -45,10 +45,14 @@ _SPAN: Final = (
     "SELECT id, body, tokens, total, hash, tokenizer FROM entry"
     " WHERE id BETWEEN ? AND ? ORDER BY id"
 )
+FOUND: Final = (
+    "SELECT id, next_seq, total, hash, genesis, updated_at, unread, mark FROM conversation"
+)
 HEAD: Final = (
     "SELECT tenant, name, genesis, next_seq, hash, total, created_at, updated_at, project,"
-    " person, metadata, archived, strategy, fence, lease_owner, lease_until, owed_at, mark"
-    " FROM conversation c LEFT JOIN seal ON seal.conversation = c.id AND part = 'about'"
+    " person, metadata, archived, strategy, fence, lease_owner, lease_until, owed_at, unread,"
+    " c.mark, seal.mark FROM conversation c"
+    " LEFT JOIN seal ON seal.conversation = c.id AND part = 'about'"
 )
 
 
@@ -170,14 +174,10 @@ def put_used_keys(connection: apsw.Connection, key: Key, used: Sequence[UsedKey]
 # -- reading ----------------------------------------------------------------------------------
 
 
-def find(connection: apsw.Connection, key: Key) -> SqliteRow | None:
-    """The conversation, or None."""
-    row = fetch_one(
-        connection,
-        "SELECT id, next_seq, total, hash, genesis FROM conversation WHERE tenant = ? AND name = ?",
-        key,
-    )
-    return SqliteRow.of(key, row) if row else None
+def find(connection: apsw.Connection, key: Key, *, tolerant: bool = False) -> SqliteRow | None:
+    """The conversation, or None. A head that does not match its mark raises, unless `tolerant`."""
+    row = fetch_one(connection, f"{FOUND} WHERE tenant = ? AND name = ?", key)
+    return SqliteRow.of(key, row[:5] if tolerant else row) if row else None
 
 
 def head(connection: apsw.Connection, key: Key) -> Head | None:
@@ -185,22 +185,7 @@ def head(connection: apsw.Connection, key: Key) -> Head | None:
     row = fetch_one(connection, f"{HEAD} WHERE tenant = ? AND name = ?", key)
     if not row:
         return None
-    known = rows.head_of(row)
-    _check_head(connection, key, known)
-    return known
-
-
-def _check_head(connection: apsw.Connection, key: Key, known: Head) -> None:
-    """Raise if a sound last entry shows that the head is damaged."""
-    found = find(connection, key)
-    if found is None or not found.next_seq:
-        return
-    last = found.next_seq - 1
-    for record in _live(connection, found, last, last):
-        if (record.hash, record.total) != (known.hash, known.tokens):
-            before = hash_at(connection, found, last - 1)
-            if not record.problem and not chain.flaw(record, before):
-                raise StoreCorrupt(f"the row of the conversation {key.conversation!r} is damaged")
+    return rows.head_of(row)
 
 
 def conversations(

@@ -16,6 +16,7 @@ from firnline.store.digests import POSTPONE_MAX, digest_created_at, is_leased
 from firnline.store.rows import head_of
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import fetch_one
+from firnline.store.sqlite.seals import IS_MARKED
 
 
 def mark(connection: apsw.Connection, key: Key, due: datetime, *, postpone: bool) -> None:
@@ -108,6 +109,8 @@ def unread(connection: apsw.Connection, tenant: str, person: str | None, limit: 
 def mark_read(connection: apsw.Connection, tenant: str, read: Mapping[str, int]) -> None:
     """Conversations are read, unless they have more entries by now."""
     connection.executemany(
-        "UPDATE conversation SET unread = 0 WHERE tenant = ? AND name = ? AND next_seq <= ?",
+        "UPDATE conversation SET unread = 0, mark = seal_mark("  # noqa: S608
+        " hex(next_seq), hex(total), hex(hash), hex(updated_at), hex(0))"
+        f" WHERE tenant = ? AND name = ? AND next_seq <= ? AND {IS_MARKED}",
         [(tenant, name, entries) for name, entries in read.items()],
     )

@@ -10,7 +10,7 @@ from firnline.log.text import Json
 from firnline.store.rows import Described, projects_of
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import fetch_one
-from firnline.store.sqlite.seals import project_seals
+from firnline.store.sqlite.seals import mark_head, project_seals
 from firnline.store.sqlite.write_buffer import WriteBuffer
 
 
@@ -39,6 +39,7 @@ def describe(
             " WHERE tenant = ?2 AND name = ?3",
             (microseconds(about.created_at), *key),
         )
+        mark_head(connection, head.id)
     now_described = log.head(connection, key)
     assert now_described is not None  # noqa: S101 - it was just written
     return now_described

@@ -2,7 +2,8 @@
 -- missing from the end of the log are noticed. `indexed` is how far the
 -- views of the log (said, search) have come. `strategy` is JSON, and says how it is digested;
 -- `owed_at` is when that is due, NULL if nothing is owed; `person` is whom it is with, and
--- `unread` says that it was not read to its end for what they state.
+-- `unread` says that it was not read to its end for what they state. `mark` is what the head's
+-- columns are checked against: next_seq, total, hash, updated_at and unread.
 -- Ids are never used again: a late archive or lease of an erased conversation must find nothing.
 CREATE TABLE conversation (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -25,6 +26,7 @@ CREATE TABLE conversation (
     updated_at  INTEGER NOT NULL,
     person      TEXT,
     unread      INTEGER NOT NULL DEFAULT 0,
+    mark        INTEGER,
     UNIQUE (tenant, name)
 ) STRICT;
 

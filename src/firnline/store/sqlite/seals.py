@@ -8,19 +8,22 @@ from typing import Any, Final
 import apsw
 
 from firnline.errors import StoreCorrupt, UnknownConversation
-from firnline.log.entry import Key
+from firnline.log.entry import Entry, Key
 from firnline.log.message import encode_json
 from firnline.protocols import Damage, Known
 from firnline.store.digests import decode_digest
-from firnline.store.rows import ConversationRow, idempotency_mark
+from firnline.store.rows import ConversationRow, end_of, idempotency_mark
 from firnline.store.seals import (
     ABOUT,
+    HEAD,
     KEYS,
     PINS,
+    PROJECTS,
     TOPICS,
     Seal,
     check_seal,
     damage_of,
+    patterns,
     project_part,
     seal_of,
 )
@@ -34,6 +37,9 @@ _WRONG: Final = (
     " WHERE coalesce(stored.count, 0) != coalesce(found.count, 0)"
     " OR coalesce(stored.mark, 0) != coalesce(found.mark, 0) ORDER BY part"
 )
+_HEAD_MARK: Final = "seal_mark(hex(next_seq), hex(total), hex(hash), hex(updated_at), hex(unread))"
+IS_MARKED: Final = f"(mark IS NULL OR mark = {_HEAD_MARK})"
+"""The condition that a conversation's head is not damaged."""
 _TEXTS: Final = {"digest": decode_digest, "topic": decode_topic}
 
 
@@ -50,6 +56,11 @@ def stored_seal(connection: apsw.Connection, id_: int, part: str) -> Seal | None
         connection, "SELECT count, mark FROM seal WHERE conversation = ? AND part = ?", (id_, part)
     )
     return Seal(*row) if row else None
+
+
+def mark_head(connection: apsw.Connection, id_: int) -> None:
+    """Mark a conversation's head after it was changed otherwise than by an append."""
+    connection.execute(f"UPDATE conversation SET mark = {_HEAD_MARK} WHERE id = ?", (id_,))  # noqa: S608
 
 
 def project_seals(connection: apsw.Connection, tenant: str) -> dict[str, Seal]:
@@ -69,11 +80,7 @@ def damaged_rows(connection: apsw.Connection, key: Key) -> list[Damage]:
         span = project_part(f"{key.tenant}\x1f"), project_part(f"{key.tenant}\x20")
         return [damage_of(key.conversation, part) for (part,) in _wrong(connection, which, span)]
     id_ = _id_of(connection, key)
-    wrong = _wrong(connection, "conversation = ?", (id_,))
-    return [
-        *(damage_of(key.conversation, part) for (part,) in wrong),
-        *_unreadable(connection, key.conversation, id_),
-    ]
+    return _damaged(connection, key.conversation, id_)
 
 
 def all_damaged_rows(connection: apsw.Connection) -> list[Damage]:
@@ -83,9 +90,7 @@ def all_damaged_rows(connection: apsw.Connection) -> list[Damage]:
         "SELECT id, CAST(tenant AS BLOB), CAST(name AS BLOB) FROM conversation"
     ):
         key = Key(*(text.decode(errors="replace") for text in (tenant, name)))
-        wrong = _wrong(connection, "conversation = ?", (id_,))
-        problems += [damage_of(key.conversation, part) for (part,) in wrong]
-        problems += _unreadable(connection, key.conversation, id_)
+        problems += _damaged(connection, key.conversation, id_)
     strays = connection.execute(
         "SELECT conversation FROM (SELECT conversation FROM seal WHERE conversation != 0"
         " UNION SELECT conversation FROM idempotency)"
@@ -93,6 +98,14 @@ def all_damaged_rows(connection: apsw.Connection) -> list[Damage]:
     )
     lost = "there are rows of a conversation with the number {}, which does not exist"
     return problems + [Damage(ABOUT, lost.format(id_)) for (id_,) in strays]
+
+
+def _damaged(connection: apsw.Connection, name: str, id_: int) -> list[Damage]:
+    """What is wrong with the rows of one conversation."""
+    head = f"SELECT 1 FROM conversation WHERE id = ? AND NOT {IS_MARKED}"  # noqa: S608
+    parts = [HEAD] if fetch_one(connection, head, (id_,)) else []
+    parts += [part for (part,) in _wrong(connection, "conversation = ?", (id_,))]
+    return [*(damage_of(name, part) for part in parts), *_unreadable(connection, name, id_)]
 
 
 def names(connection: apsw.Connection, tenant: str) -> list[str]:
@@ -106,37 +119,64 @@ def names(connection: apsw.Connection, tenant: str) -> list[str]:
 def mend(connection: apsw.Connection, key: Key, parts: Collection[str], known: Known) -> None:
     """See `Store.mend`."""
     if not key.conversation:
-        _mend_projects(connection, key.tenant, known)
+        if PROJECTS in parts:
+            _mend_projects(connection, key.tenant, known)
         return
     id_ = _id_of(connection, key)
-    connection.execute("DELETE FROM seal WHERE conversation = ?", (id_,))  # else it is not changed
+    own = [(id_, pattern) for pattern in patterns(parts)]
+    connection.executemany("DELETE FROM seal WHERE conversation = ? AND part LIKE ?", own)
     if ABOUT in parts:
-        strategy = None if known.strategy is None else encode_json(known.strategy)
-        connection.execute(
-            "UPDATE conversation SET project = ?2, metadata = ?3, strategy = ?4, person = ?5,"
-            " fence = fence + 1, lease_owner = NULL, lease_until = NULL, owed_at = NULL,"
-            " archived = (SELECT coalesce(sum(last_seq - (id & 4294967295) + 1), 0)"
-            " FROM segment WHERE id BETWEEN ?1 << 32 AND (?1 << 32) | 4294967295) WHERE id = ?1",
-            (id_, known.project, encode_json(known.metadata), strategy, known.person),
-        )
+        _mend_about(connection, id_, known)
+    if HEAD in parts and known.end is not None:
+        _mend_head(connection, id_, known.end)
     if PINS in parts:
         connection.execute("DELETE FROM pin WHERE conversation = ?", (id_,))
         rows = [(id_, seq) for seq in known.pins]
         connection.executemany("INSERT INTO pin VALUES (?, ?)", rows)
     if TOPICS in parts:
-        span = id_ << 32, id_ << 32 | _SEQ_MASK
-        connection.execute("DELETE FROM topic WHERE id BETWEEN ? AND ?", span)
-        connection.execute("DELETE FROM member WHERE conversation = ?", (id_,))
-        connection.execute(
-            "UPDATE assigned SET next_seq = 0, revision = revision + 1 WHERE conversation = ?",
-            (id_,),
-        )
+        _drop_topics(connection, id_)
     if KEYS in parts:
-        for rowkey in _damaged_keys(connection, id_):
-            connection.execute(
-                "DELETE FROM idempotency WHERE conversation = ? AND key = ?", (id_, rowkey)
-            )
-    _reseal(connection, "conversation = ?", (id_,))
+        damaged = [(id_, name) for name in _damaged_keys(connection, id_)]
+        connection.executemany(
+            "DELETE FROM idempotency WHERE conversation = ? AND key = ?", damaged
+        )
+    # What is not mended keeps its seal: with another one it would look right.
+    connection.executemany(
+        "INSERT OR REPLACE INTO seal SELECT * FROM sealing WHERE conversation = ? AND part LIKE ?",
+        own,
+    )
+
+
+def _mend_about(connection: apsw.Connection, id_: int, known: Known) -> None:
+    strategy = None if known.strategy is None else encode_json(known.strategy)
+    connection.execute(
+        "UPDATE conversation SET project = ?2, metadata = ?3, strategy = ?4, person = ?5,"
+        " fence = fence + 1, lease_owner = NULL, lease_until = NULL, owed_at = NULL,"
+        " archived = (SELECT coalesce(sum(last_seq - (id & 4294967295) + 1), 0)"
+        " FROM segment WHERE id BETWEEN ?1 << 32 AND (?1 << 32) | 4294967295) WHERE id = ?1",
+        (id_, known.project, encode_json(known.metadata), strategy, known.person),
+    )
+
+
+def _mend_head(connection: apsw.Connection, id_: int, last: Entry) -> None:
+    """Make the head that of a log with this end, if that much of it is undamaged."""
+    connection.execute(
+        "UPDATE conversation SET next_seq = ?1, total = ?2, hash = ?3, updated_at = ?4,"
+        " unread = person IS NOT NULL WHERE id = ?5"
+        " AND (next_seq = ?1) + (total = ?2) + (hash = ?3) >= 2",
+        (*end_of(last), id_),
+    )
+    if connection.changes():
+        mark_head(connection, id_)
+
+
+def _drop_topics(connection: apsw.Connection, id_: int) -> None:
+    span = id_ << 32, id_ << 32 | _SEQ_MASK
+    connection.execute("DELETE FROM topic WHERE id BETWEEN ? AND ?", span)
+    connection.execute("DELETE FROM member WHERE conversation = ?", (id_,))
+    connection.execute(
+        "UPDATE assigned SET next_seq = 0, revision = revision + 1 WHERE conversation = ?", (id_,)
+    )
 
 
 def _mend_projects(connection: apsw.Connection, tenant: str, known: Known) -> None:

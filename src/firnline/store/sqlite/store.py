@@ -223,11 +223,12 @@ class SqliteStore:
         *,
         glance: bool = False,
         proven: bool = False,
+        tolerant: bool = False,
     ) -> T:
         """Return what `work` reads of a conversation; `otherwise` if it is proven to be missing."""
 
         def sure(connection: apsw.Connection) -> tuple[T] | None:
-            there = log.find(connection, key)
+            there = log.find(connection, key, tolerant=tolerant)
             return None if there is None else (work(connection, there),)
 
         readers, found = self._open_readers(), None
@@ -328,7 +329,7 @@ class SqliteStore:
             to_the_end = log.SEQ_MASK  # includes records after the recorded head
             return page(log.records(connection, found, first_seq, to_the_end, tolerant=True), limit)
 
-        return await self._read_of(key, work, [])
+        return await self._read_of(key, work, [], tolerant=True)
 
     async def head(self, key: Key) -> Head | None:
         """See `Store.head`."""

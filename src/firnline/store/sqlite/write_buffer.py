@@ -18,9 +18,12 @@ import apsw
 
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Key, genesis
+from firnline.store.rows import ConversationRow
+from firnline.store.seals import mark_of
 from firnline.store.sqlite.checksums import proven_reads
 from firnline.store.sqlite.commit_record import CommitCounter
 from firnline.store.sqlite.connection import fetch_one
+from firnline.store.sqlite.seals import mark_head
 
 _HEADS_MAX: Final = 10_000
 _ROWS_MAX: Final = 128  # rows in one statement; a power of two
@@ -28,12 +31,14 @@ _ROWS_MAX: Final = 128  # rows in one statement; a power of two
 _INSERT: Final = "INSERT INTO entry VALUES {}"
 _UPDATE: Final = (
     "UPDATE conversation SET next_seq = column2, total = column3, hash = column4,"
-    " updated_at = column5, unread = person IS NOT NULL"
-    " FROM (VALUES {}) WHERE conversation.id = column1"
+    " updated_at = column5, unread = person IS NOT NULL,"
+    " mark = seal_mark(hex(column2), hex(column3), hex(column4), hex(column5),"
+    " hex(person IS NOT NULL)) FROM (VALUES {}) WHERE conversation.id = column1"
 )
 _UPDATE_ONE: Final = (
     "UPDATE conversation SET next_seq = ?2, total = ?3, hash = ?4, updated_at = ?5,"
-    " unread = person IS NOT NULL WHERE id = ?1"
+    " unread = person IS NOT NULL,"
+    " mark = seal_mark(hex(?2), hex(?3), hex(?4), hex(?5), hex(person IS NOT NULL)) WHERE id = ?1"
 )
 
 
@@ -143,15 +148,15 @@ class WriteBuffer:
         if head is None:
             row = fetch_one(
                 connection,
-                "SELECT genesis, id, next_seq, total, hash, updated_at, person FROM conversation"
-                " WHERE tenant = ? AND name = ?",
+                "SELECT id, next_seq, total, hash, genesis, updated_at, unread, mark, person"
+                " FROM conversation WHERE tenant = ? AND name = ?",
                 key,
             )
             if not row:
                 return None
-            if row[0] != genesis(key):
-                raise StoreCorrupt(f"the row of the conversation {key.conversation!r} is damaged")
-            head = self._known[key] = OpenHead(*row[1:])
+            *columns, person = row
+            found = ConversationRow.of(key, columns)  # nothing is appended to a damaged head
+            head = self._known[key] = OpenHead(*found[1:], columns[5], person)
         return head
 
     def create(self, connection: apsw.Connection, key: Key, now: int) -> OpenHead:
@@ -162,9 +167,9 @@ class WriteBuffer:
                 raise StoreCorrupt("the index of conversations is damaged; run `firnline doctor`")
         start = genesis(key)
         connection.execute(
-            "INSERT INTO conversation (tenant, name, genesis, hash, created_at, updated_at)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (*key, start, start, now, now),
+            "INSERT INTO conversation (tenant, name, genesis, hash, created_at, updated_at, mark)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*key, start, start, now, now, mark_of(0, 0, start, now, 0)),
         )
         head = OpenHead(connection.last_insert_rowid(), 0, 0, start, now)
         self._known[key] = head
@@ -177,6 +182,7 @@ class WriteBuffer:
             " WHERE id = ?2",
             (person, head.id),
         )
+        mark_head(connection, head.id)
         head.person = person
 
 
