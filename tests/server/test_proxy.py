@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,6 @@ import pytest
 from hypothesis import given
 
 from firnline import Message, Part, ToolCall
-from firnline.errors import StoreFull
 from firnline.log.entry import Entry, EntryDraft, Key, genesis, next_hash
 from firnline.log.message import encode
 from firnline.server import drafts
@@ -155,7 +153,7 @@ def test_a_conversation_is_named_by_path_header_or_metadata():
         assert find_name(None, {"x-session-id": "\0" * 300}, nothing) is None
 
 
-# -- one conversation, no header needed -------------------------------------------------------
+# -- what a test reads ------------------------------------------------------------------------
 
 
 @cache  # the same texts are in request after request
@@ -191,66 +189,6 @@ TOOLS = [
     }
     for name in ("weather", "clock")
 ]
-FACT = "By the way, the vault's code word is Kestrel-7741, please keep it in mind."
-FILLER = "We walked along the river towards the old mill and talked about {n} and the {n}th bridge."
-
-
-def answered_by_prompt(request):
-    """A model that knows only what is in its prompt, and calls tools when it is told to."""
-    asked = next(m for m in reversed(request["messages"]) if m["role"] == "user")
-    text = asked["content"] if isinstance(asked["content"], str) else asked["content"][0]["text"]
-    if request["messages"][-1]["role"] == "tool":
-        return "The tools have answered."
-    if "use both tools" in text:
-        both = [call_tool(name, {"city": "Rome"})["tool_calls"][0] for name in ("weather", "clock")]
-        calls = [
-            {**call, "id": f"{call['id']}_{len(request['messages'])}_{text[-6:]}"} for call in both
-        ]
-        return {"role": "assistant", "content": None, "tool_calls": calls}
-    if "code word" in text and text.endswith("?"):
-        found = re.search(r"Kestrel-\d+", json.dumps(request["messages"]))
-        return f"It is {found.group()}." if found else "I do not know."
-    return f"Noted, {len(text)} letters of it."
-
-
-def talk(openai_client, turns):
-    """A conversation as applications hold it: the whole history is sent every time.
-
-    In two turns of ten the SDK looks through all of it, as it does unless it is told otherwise.
-    """
-    history = [{"role": "system", "content": "Be kind. It is Monday."}]
-    for n in range(turns):
-        history[0] = {"role": "system", "content": f"Be kind. It is day {n}."}
-        text = FACT if n == 0 else FILLER.format(n=n)
-        if n == turns - 1:
-            text = "What is the vault's code word?"
-        elif n % 10 == 3:
-            text = f"Please use both tools for {n:>6}"
-        content = text
-        if n == 5:
-            picture = {"url": "data:image/png;base64,iVBORw0KGgo="}
-            content = [{"type": "text", "text": text}, {"type": "image_url", "image_url": picture}]
-        history.append({"role": "user", "content": content})
-        way = ask if n % 10 in (3, 4) else ask_as_it_is
-        answer = way(openai_client, history, stream=n % 2 == 0)
-        history.append(answer)
-        if answer.get("tool_calls"):
-            results = [
-                {"role": "tool", "tool_call_id": call["id"], "content": "sunny"}
-                for call in answer["tool_calls"]
-            ]
-            history += results
-            history.append(ask(openai_client, history, stream=n % 20 == 3))
-    return history
-
-
-def ask_as_it_is(openai_client, history, *, stream):
-    """The same request, but the SDK does not hold each message against each type that it knows.
-
-    With hundreds of messages that takes longer than all that the server does.
-    """
-    body = {"messages": history}
-    return ask(openai_client, [], stream=stream, extra_body=body)
 
 
 def ask(openai_client, history, *, stream, **more):
@@ -260,33 +198,6 @@ def ask(openai_client, history, *, stream, **more):
         return done.choices[0].message.model_dump()
     with openai_client.chat.completions.stream(**request) as events:
         return events.get_final_completion().choices[0].message.model_dump(exclude={"parsed"})
-
-
-@pytest.mark.requirement("X1")
-@pytest.mark.promise("within-budget")
-@pytest.mark.long
-def test_300_turns_through_the_sdk_with_an_8k_window_and_no_header(model, tmp_path):
-    model.answer = answered_by_prompt
-    turns = 300
-    store = f"sqlite:///{tmp_path}/proxy.db"
-    with running(upstream=model.url, window_tokens=8_000, store=store) as server:
-        history = talk(client(server.url), turns)
-        (conversation,) = heads(server)  # one, found again 330 times
-        stored = entries(server, conversation)
-    assert history[-1]["content"] == "It is Kestrel-7741."
-    said = [message for message in history if message["role"] != "system"]
-    assert [message.role for message in stored] == [message["role"] for message in said]
-    texts = [message.text for message in stored if message.role == "user"]
-    assert texts == [Message.from_openai(m).text for m in said if m["role"] == "user"]
-    asked = [request for request in model.requests if request.get("tools")]
-    assert len(asked) == turns + 30
-    for request in asked:
-        assert reference_tokens(request) <= 8_000
-        called = {c["id"] for m in request["messages"] for c in m.get("tool_calls") or ()}
-        returned = {m["tool_call_id"] for m in request["messages"] if m["role"] == "tool"}
-        assert called == returned
-    picture = [m for m in stored if m.role == "user" and not isinstance(m.content, str)]
-    assert picture[0].content[1].fields["image_url"]["url"].startswith("data:image/png")
 
 
 # -- branches ---------------------------------------------------------------------------------
@@ -482,28 +393,6 @@ def posted(server, path, text, stream=False, **headers):
     return httpx2.post(f"{server.url}{path}/chat/completions", json=body, headers=named, timeout=60)
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(
-    ("path", "header", "value"),
-    [
-        ("/v1", "idempotency_key", "k"),
-        ("/c/named/v1", "idempotency_key", "k"),
-        ("/c/named/v1", "x_stainless_retry_count", "1"),
-    ],
-)
-def test_a_repeated_request_gets_the_answer_that_is_stored(model, path, header, value, stream):
-    with running(upstream=model.url) as server:
-        first = {} if "retry" in header else {header: value}
-        asked = [posted(server, path, "hi", stream, **first)]
-        asked += [posted(server, path, "hi", stream, **{header: value}) for _ in range(2)]
-        assert [answer.headers.get("x-firnline-replayed") for answer in asked] == [
-            None, "true", "true",
-        ]  # fmt: skip
-        assert all("said" in answer.text and "hi" in answer.text for answer in asked)
-        assert len(model.requests) == 1
-        assert len(entries(server, heads(server)[0])) == 2
-
-
 @pytest.mark.promise("tenants-apart")
 @pytest.mark.parametrize(
     "headers", [{"idempotency_key": "bob-1"}, {"x_stainless_retry_count": "1"}, {}]
@@ -690,17 +579,6 @@ def test_what_cannot_fit_is_told_as_openai_tells_it(model):
         assert model.requests == []
 
 
-def test_memory_off_passes_a_request_through_and_stores_nothing(model):
-    with running(upstream=model.url) as server:
-        raw = client(server.url).chat.completions.with_raw_response.create(
-            model=MODEL,
-            messages=[{"role": "user", "content": "a title, please"}],
-            extra_headers={"X-Firnline-Memory": "off"},
-        )
-        assert "x-firnline-conversation" not in raw.headers
-        assert heads(server) == []
-
-
 @pytest.mark.parametrize("path", ["chat/completions", "messages"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_memory_off_is_answered_without_a_model_too(path, stream):
@@ -877,23 +755,6 @@ def test_what_the_answer_may_take_is_left_for_it(model):
 # -- trouble ----------------------------------------------------------------------------------
 
 
-@pytest.mark.promise("dead-model")
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_chat_goes_on_without_its_memory_and_says_so(model, stream):
-    async def full(*_, **__):
-        raise StoreFull
-
-    with running(upstream=model.url) as server:
-        server.parts.tenants.store.append = full
-        body = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "stream": stream}
-        answer = httpx2.post(f"{server.url}/v1/chat/completions", json=body, timeout=60)
-        assert answer.status_code == 200
-        assert answer.headers["x-firnline-status"] == "degraded"
-        assert "disk is full" in answer.headers["x-firnline-degraded"]
-        assert "said" in answer.text
-        assert model.requests[-1]["messages"] == body["messages"]
-
-
 def test_a_role_that_memory_does_not_know_is_passed_on(model):
     with running(upstream=model.url) as server:
         body = {"model": MODEL, "messages": [{"role": "function", "name": "f", "content": "1"}]}
@@ -903,66 +764,6 @@ def test_a_role_that_memory_does_not_know_is_passed_on(model):
 
 
 # -- recall tools -----------------------------------------------------------------------------
-
-
-def recalling(request):
-    """A model that recalls before it answers, if it can."""
-    names = {tool["function"]["name"] for tool in request.get("tools") or ()}
-    last = request["messages"][-1]
-    if last["role"] == "tool":
-        return "Found: " + ", ".join(re.findall(r"Kestrel-\d+", last["content"])[:1])
-    if "search_history" in names and "recall" in str(last["content"]):
-        return call_tool("search_history", {"query": "vault code word"})
-    if "mixed" in str(last["content"]):
-        calls = [
-            call_tool(name, {"query": "x"})["tool_calls"][0] for name in ("search_history", "clock")
-        ]
-        return {"role": "assistant", "content": None, "tool_calls": calls}
-    return "Noted."
-
-
-@pytest.mark.requirement("B10")
-@pytest.mark.parametrize("stream", [False, True])
-def test_recall_tools_are_run_by_the_server_and_the_client_sees_nothing_of_it(model, stream):
-    model.answer = recalling
-    with running(upstream=model.url, recall_tools=True, window_tokens=8_000) as server:
-        sdk = client(server.url)
-        history = [{"role": "user", "content": FACT}]
-        history.append(ask(sdk, history, stream=stream))
-        history.append({"role": "user", "content": "recall it"})
-        request = {"model": MODEL, "messages": history}
-        if stream:
-            options = {"include_usage": True}
-            chunks = list(
-                sdk.chat.completions.create(**request, stream=True, stream_options=options)
-            )
-            text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
-            assert not any(c.choices and c.choices[0].delta.tool_calls for c in chunks)
-            assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] == "stop"
-            usage = next(c.usage for c in chunks if c.usage)
-        else:
-            done = sdk.chat.completions.create(**request)
-            text, usage = done.choices[0].message.content, done.usage
-            assert not done.choices[0].message.tool_calls
-        assert text == "Found: Kestrel-7741"
-        asked, answered = model.requests[-2:]
-        assert usage.prompt_tokens > reference_tokens(answered)  # both rounds are paid
-        assert answered["messages"][-1]["role"] == "tool"
-        assert len(asked["tools"]) >= 4
-        (conversation,) = heads(server)
-        roles = [message.role for message in entries(server, conversation)]
-        assert roles == ["user", "assistant"] * 2
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_of_mixed_calls_the_client_sees_its_own(model, stream):
-    model.answer = recalling
-    with running(upstream=model.url, recall_tools=True) as server:
-        history = [{"role": "user", "content": "mixed"}]
-        answer = ask(client(server.url), history, stream=stream)
-        assert [call["function"]["name"] for call in answer["tool_calls"]] == ["clock"]
-        (conversation,) = heads(server)
-        assert [c.name for c in entries(server, conversation)[-1].tool_calls] == ["clock"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -1011,24 +812,6 @@ def test_an_endpoint_that_is_busy_after_a_recall_says_so_to_the_client(model):
         assert int(caught.value.response.headers["retry-after"]) >= 1
 
 
-def test_recalling_without_end_is_ended(model):
-    model.answer = lambda request: (
-        call_tool("search_history", {"query": "again"}) if request.get("tools") else "Enough."
-    )
-    with running(upstream=model.url, recall_tools=True, window_tokens=4_000) as server:
-        for stream in (False, True):
-            history = [{"role": "user", "content": f"go on {stream}"}]
-            done = client(server.url).chat.completions.create(
-                model=MODEL, messages=history, stream=stream
-            )
-            if stream:
-                text = "".join(c.choices[0].delta.content or "" for c in done if c.choices)
-            else:
-                text = done.choices[0].message.content
-            assert text == "Enough."
-        assert all(reference_tokens(request) <= 4_000 for request in model.requests)
-
-
 @pytest.mark.parametrize("window", [8_000, 64_000])
 def test_results_of_recall_take_the_room_that_is_free_and_no_more(model, window):
     """However many calls there are at once."""
@@ -1060,16 +843,3 @@ def test_results_of_recall_take_the_room_that_is_free_and_no_more(model, window)
 
 
 # -- no model at all --------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("X4")
-@pytest.mark.parametrize("stream", [False, True])
-def test_without_a_model_memory_is_quoted_and_that_is_said(stream):
-    with running() as server:
-        sdk = client(server.url)
-        history = [{"role": "user", "content": FACT}]
-        history.append(ask(sdk, history, stream=stream))
-        history.append({"role": "user", "content": "Which code word has the vault?"})
-        text = ask(sdk, history, stream=stream)["content"]
-        assert "no language model" in text
-        assert f"“{FACT}” (user" in text

@@ -211,9 +211,9 @@ def _load_calls(fields: Mapping[str, Any]) -> Message:
 
 async def stream_chunks(rounds: UpstreamRounds, reply: Reply, *, with_usage: bool) -> AnswerStream:
     """The chunks of an answer as the client gets them, and the answer before those that end it."""
-    earlier, model, size = "", "", 0
+    earlier, model, size, has_role = "", "", 0, False
     while True:
-        chunks = _ChunkFilter(rounds, with_usage=with_usage)
+        chunks = _ChunkFilter(rounds, with_usage=with_usage, has_role=has_role)
         async with aclosing(reply.events()) as arriving:
             async for data in arriving:
                 size += len(data)
@@ -225,7 +225,7 @@ async def stream_chunks(rounds: UpstreamRounds, reply: Reply, *, with_usage: boo
         fields = await run_by_size(size, chunks.pieces.fields)
         if not rounds.is_recall(await run_by_size(size, partial(_called_names, fields))):
             break
-        earlier += fields.get("content") or ""
+        earlier, has_role = earlier + (fields.get("content") or ""), chunks.has_role
         reply = await rounds.send_tool_results(partial(_load_calls, fields), size)
     if not chunks.is_complete:
         raise ModelError("the upstream answer broke off", code="cut")
@@ -247,9 +247,11 @@ async def stream_chunks(rounds: UpstreamRounds, reply: Reply, *, with_usage: boo
 class _ChunkFilter:
     """One round of a stream: which part of each chunk the client gets, and when."""
 
-    def __init__(self, rounds: UpstreamRounds, *, with_usage: bool) -> None:
+    def __init__(self, rounds: UpstreamRounds, *, with_usage: bool, has_role: bool) -> None:
         self.pieces = AnswerPieces("")
         self.model = ""
+        self.has_role = has_role
+        """Whether the client knows whose answer it is: SDKs join a role that is said again."""
         self._rounds, self._with_usage = rounds, with_usage
         self._last: list[str] = []
         self._checker = ChunkChecker()
@@ -308,17 +310,25 @@ class _ChunkFilter:
     def _without_recall(self, chunk: dict[str, Any], choice: dict[str, Any], data: str) -> str:
         """The chunk without calls of recall tools; empty if nothing else is in it."""
         delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else None
-        calls = delta.get("tool_calls") if delta else None
-        if not self._rounds.tools or not delta or not calls:
+        if not self._rounds.tools or not delta:
             return data
+        shown = {key: value for key, value in delta.items() if key != "role" or not self.has_role}
+        if delta.get("tool_calls"):
+            return self._without_calls(chunk, choice, shown)
+        self.has_role = self.has_role or "role" in shown
+        return data if shown == delta else _with_delta(chunk, choice, shown)
+
+    def _without_calls(
+        self, chunk: dict[str, Any], choice: dict[str, Any], delta: dict[str, Any]
+    ) -> str:
+        calls = delta["tool_calls"]
         indexed = [(self._client_index(call), call) for call in calls]
         kept = [{**call, "index": index} for index, call in indexed if index is not None]
         rest = {key: value for key, value in delta.items() if key != "tool_calls"}
         if not kept and not rest.get("content") and not choice.get("finish_reason"):
             return ""
-        delta = {**rest, "tool_calls": kept} if kept else rest
-        others = chunk["choices"][1:]
-        return json.dumps({**chunk, "choices": [{**choice, "delta": delta}, *others]})
+        self.has_role = self.has_role or "role" in rest
+        return _with_delta(chunk, choice, {**rest, "tool_calls": kept} if kept else rest)
 
     def _client_index(self, call: Mapping[str, Any]) -> int | None:
         """The index of a call among those that the client sees; None for a recall tool."""
@@ -328,3 +338,8 @@ class _ChunkFilter:
             self._indexes[index] = None if recalls else self._visible
             self._visible += not recalls
         return self._indexes[index]
+
+
+def _with_delta(chunk: dict[str, Any], choice: dict[str, Any], delta: dict[str, Any]) -> str:
+    """The chunk with another delta of its first choice."""
+    return json.dumps({**chunk, "choices": [{**choice, "delta": delta}, *chunk["choices"][1:]]})
