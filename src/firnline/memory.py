@@ -28,7 +28,7 @@ from firnline.context.view import in_force, is_still, span_of
 from firnline.digest import APPLICATION, items
 from firnline.digest.fact import Fact
 from firnline.engine import stats
-from firnline.engine.context_builder import BuildRequest
+from firnline.engine.build_request import BuildRequest
 from firnline.engine.digest_history import (
     STUCK_AFTER,
     Difference,

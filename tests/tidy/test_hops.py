@@ -31,12 +31,12 @@ BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     # What is read next to the log is compared with its seals.
     # Repeats are left out of what is recalled, and chances say where it stops.
     # A store scores what it finds as every other store does, and reads what is small.
-    "context": (18, 46, 21, 78),
+    "context": (19, 49, 22, 89),
     # Found messages are read for statements that newer ones outdate, long ones for passages.
     "recall": (8, 16, 13, 46),
     # The server limits its connections itself and looks at who is at their other end;
     # anonymous requests are kept apart. Known prefixes of histories have a module of their own.
-    "chat": (18, 45, 26, 73),
+    "chat": (19, 49, 26, 77),
 }
 CALLS = {
     "append": "One append",

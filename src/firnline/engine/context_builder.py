@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from firnline.context import quote
 from firnline.context.assemble import assemble, assemble_whole, check_room
@@ -31,14 +31,15 @@ from firnline.context.context import (
     repeated,
 )
 from firnline.context.material import Material
-from firnline.context.person import PersonMaterial, person_sections, with_person
+from firnline.context.person import person_sections, with_person
 from firnline.context.plan import Fold, Plan, Strategy, View, check, scaled
-from firnline.context.render import Sizes, render_data, render_document
+from firnline.context.render import Sizes, render_document
 from firnline.context.verbatim import holds_whole_log
 from firnline.context.view import look, newest_question, read_frame, without_torn_start
-from firnline.digest import items
+from firnline.engine.build_request import BuildRequest, without_beside
 from firnline.engine.digester import Digester
 from firnline.engine.events import Events, milliseconds_since, of_fold
+from firnline.engine.important_data import ImportantDataCache
 from firnline.engine.pending import PendingDigests
 from firnline.engine.question import QuestionRewriter
 from firnline.engine.recall import Recaller
@@ -49,10 +50,9 @@ from firnline.language.questions import states_only
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Head, Key, Scope, Topic, live
 from firnline.log.hit import Hits
-from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import TokenCounter, counter
-from firnline.protocols import Event, Retriever, Store
+from firnline.protocols import Event, Store
 from firnline.strategies import layered
 
 logger: Final = logging.getLogger("firnline.context")
@@ -66,36 +66,6 @@ _FURTHER: Final = (3, 9)  # budgets
 _ENTRIES_INLINE: Final = 500  # more are assembled in a thread
 _TOKENS_INLINE: Final = 32_000
 _QUOTES_SHARE: Final = 16  # of a prompt's limit is kept for quotes if there is a question
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """What a context shows of other conversations.
-
-    It has so many `tokens`, and `merge` adds it to the context of the conversation itself, which
-    quotes at most `recall_tokens` and has entries of up to `tail_tokens`.
-    """
-
-    tokens: int
-    recall_tokens: int
-    tail_tokens: int
-    merge: Callable[[Context], Context]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildRequest:
-    """What a context is built for."""
-
-    budget: Budget
-    question: str | None = None
-    system: tuple[Message, ...] = ()
-    tools: tuple[Mapping[str, Any], ...] = ()
-    task: str | None = None
-    retriever: Retriever | None = None
-    fold: bool = True
-    past: bool = False
-    person: PersonMaterial | None = None
-    beside: Beside | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,23 +90,6 @@ class _Scene:
         return self.plan.folds[0], self.view.version, self.strategy.name, self.view.topic
 
 
-@dataclass(frozen=True, slots=True)
-class _ImportantData:
-    """The important data of some digests, and its tokens for each model."""
-
-    stamp: tuple[Any, ...]
-    items: tuple[items.Item, ...]
-    data: dict[str, Any]
-    tokens: dict[str | None, int]
-
-    def not_shown_from(self, first: int | None) -> dict[str, Any]:
-        """What the entries from `first` on do not say themselves; all of it without a number."""
-        if first is None:
-            return self.data
-        older = [item for item in self.items if not item.seqs or item.seqs[0] < first]
-        return items.important_data(older)
-
-
 class ContextBuilder:
     """Builds contexts for any conversation of a store."""
 
@@ -159,7 +112,7 @@ class ContextBuilder:
         self._events, self._count = events, count
         self._sizes: dict[str | None, Sizes] = {None: Sizes(count)}
         self._prompts: OrderedDict[Key, Prompt] = OrderedDict()
-        self._data: OrderedDict[Key, _ImportantData] = OrderedDict()
+        self._data = ImportantDataCache()
 
     # -- the flow -----------------------------------------------------------------------------
 
@@ -174,7 +127,7 @@ class ContextBuilder:
         asked, sizes = request, self._sizes_for(request.budget.model)
         about = request.person and person_sections(request.person, request.budget, sizes)
         request = replace(request, budget=about.budget) if about else request
-        request = _without_beside(request)
+        request = without_beside(request)
         scene = await self._digested(key, request, strategy, problems)
         recalled = await self._recall(key, request, scene)
         problems += recalled.degraded
@@ -313,7 +266,7 @@ class ContextBuilder:
     def forget(self, key: Key) -> None:
         """Drop what is cached for an erased conversation."""
         self._prompts.pop(key, None)
-        self._data.pop(key, None)
+        self._data.forget(key)
 
     # -- the steps ----------------------------------------------------------------------------
 
@@ -347,7 +300,7 @@ class ContextBuilder:
         view, log_tokens = await self._measured(key, head, strategy, view, request)
         stored = text_size([digest.data for digest in view.digests])
         data = await run_by_size(
-            stored, partial(self._important_data, key, view.digests, request.budget.model)
+            stored, partial(self._data.of, key, view.digests, request.budget.model, sizes)
         )
         material = Material(
             conversation=key.conversation,
@@ -396,24 +349,6 @@ class ContextBuilder:
             return plan, kept
         smaller = self._plan(strategy, view, less(request.budget, kept))
         return replace(smaller, limit_tokens=plan.limit_tokens), kept  # quotes are within it
-
-    def _important_data(
-        self, key: Key, digests: Sequence[Digest], model: str | None
-    ) -> _ImportantData:
-        """The important data of the digests in force, cached until they change."""
-        stamp = tuple((digest.version, digest.created_at, digest.text) for digest in digests)
-        cached = self._data.get(key)
-        if cached is None or cached.stamp != stamp:
-            known = _merged_items(digests)
-            cached = _ImportantData(stamp, known, items.important_data(known), {})
-            self._data[key] = cached
-            if len(self._data) > limits.DATA_REMEMBERED:
-                self._data.popitem(last=False)
-        if model not in cached.tokens:
-            rendered = Message.user(render_data(cached.data))
-            there = any(cached.data.values())
-            cached.tokens[model] = self._sizes_for(model).of(rendered) if there else 0
-        return cached
 
     async def _view(
         self, key: Key, strategy: Strategy, request: BuildRequest, problems: list[str]
@@ -581,22 +516,6 @@ async def _counted(entries: Sequence[Entry], sizes: Sizes) -> int:
     there = live(entries)
     chars = sum(len(entry.message.text) for entry in there if not sizes.knows(entry))
     return await run_by_size(chars, lambda: sum(map(sizes.entry, there)))
-
-
-def _without_beside(request: BuildRequest) -> BuildRequest:
-    """The request in the room that other conversations leave."""
-    if (beside := request.beside) is None:
-        return request
-    budget = less(request.budget, beside.tokens)
-    return replace(request, budget=replace(budget, recall_tokens=beside.recall_tokens))
-
-
-def _merged_items(digests: Sequence[Digest]) -> tuple[items.Item, ...]:
-    """The important data of the digests in force, merged in their order."""
-    known: tuple[items.Item, ...] = ()
-    for digest in digests:
-        known = items.merge(known, items.from_json(digest.data))
-    return known
 
 
 def _is_long(scene: _Scene) -> bool:

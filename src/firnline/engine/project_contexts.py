@@ -36,7 +36,8 @@ from firnline.context.project import (
 from firnline.context.quote import elsewhere_section
 from firnline.context.render import Sizes, excerpt, render_task
 from firnline.context.view import in_force, read_frame
-from firnline.engine.context_builder import Beside, BuildRequest, ContextBuilder
+from firnline.engine.build_request import Beside, BuildRequest
+from firnline.engine.context_builder import ContextBuilder
 from firnline.engine.pending import PendingDigests
 from firnline.engine.project_reader import ProjectReader, uncounted
 from firnline.engine.repair import Repairer
