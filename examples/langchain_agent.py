@@ -20,4 +20,4 @@ with Memory.open("sqlite:///langchain.db") as memory:
         state = agent.invoke({"messages": [("user", entry)]}, voyage)
     print(len(state["messages"]), "messages in the agent's state")
     print(len(memory.read("voyage-7")), "messages in the log,", memory.verify("voyage-7"))
-    print(len(memory.digests("voyage-7")), "digests")
+    print("digests:", len(memory.digests("voyage-7")))

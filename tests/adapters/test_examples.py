@@ -26,7 +26,7 @@ FRAMEWORKS = [
 ]
 
 EXPECTED = {
-    "langchain_agent": ["60 messages", "60 messages in the log", "intact", "2 digests"],
+    "langchain_agent": ["60 messages", "60 messages in the log", "intact", "digests: 1"],
     "langgraph_store": ["boat - Ana keeps a boat in Bergen.", "in Oslo", "3 versions"],
     "openai_agents_session": ["64 messages in the log", "items for the next run"],
     "pydantic_ai_agent": ["60 messages in the history", "60 messages in the log"],

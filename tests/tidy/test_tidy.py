@@ -15,20 +15,23 @@ FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_P99 = 40
 MODULE_LINES_MAX = 460
 LONGER = {  # module: why it may be longer
-    "memory.py": (1170, "every verb of the library, each a few lines and a docstring"),
-    "context/assemble.py": (660, "the sections share one budget, so one class has the room left"),
-    "engine/context_builder.py": (565, "the flow of a context, step by step, and its requests"),
-    "log/entry.py": (550, "the values of the log and of what is derived from it"),
-    "log/message.py": (510, "a message and its canonical form, best read together"),
-    "client/verbs.py": (720, "the same verbs over HTTP, a few lines each"),
-    "protocols.py": (715, "the contracts are prose"),
-    "server/rest/requests.py": (540, "every body and parameter of the API, a few lines each"),
-    "store/ram.py": (830, "every promise of the protocol, to be read beside it"),
+    "memory.py": (1175, "every verb of the library, each a few lines and a docstring"),
+    "context/assemble.py": (615, "the sections share one budget, so one class has the room left"),
+    "engine/context_builder.py": (545, "the flow of a context, step by step, and its requests"),
+    "engine/people.py": (470, "what is known of a person, from unread messages to their erasure"),
+    "log/entry.py": (490, "the values of the log and of what is derived from it"),
+    "log/message.py": (515, "a message and its canonical form, best read together"),
+    "client/verbs.py": (700, "the same verbs over HTTP, a few lines each"),
+    "protocols.py": (720, "the contracts are prose"),
+    "recall/tools.py": (490, "the tools as a model sees them, and how their answers are cut"),
+    "server/rest/requests.py": (485, "every body and parameter of the API, a few lines each"),
+    "store/ram.py": (855, "every promise of the protocol, to be read beside it"),
     "store/sqlite/store.py": (715, "every method of the protocol, a few lines each"),
-    "store/postgres/store.py": (590, "the same methods, over transactions"),
-    "store/mongo/store.py": (550, "the same methods, over single-document writes"),
+    "store/postgres/store.py": (600, "the same methods, over transactions"),
+    "store/mongo/store.py": (565, "the same methods, over single-document writes"),
     "transfer/jsonl.py": (520, "a format and its reader, best read together"),
-    "testing/conformance.py": (810, "one suite, read from top to bottom; each test is short"),
+    "testing/digests_suite.py": (465, "one suite, as the next one"),
+    "testing/conformance.py": (840, "one suite, read from top to bottom; each test is short"),
 }
 BANNED_NAMES = {"utils", "helpers", "common", "base", "manager", "service", "core", "misc"}
 BANNED_IMPORTS = {"pickle", "marshal", "shelve", "sqlite3", "yaml"}

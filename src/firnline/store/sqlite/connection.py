@@ -166,10 +166,14 @@ def _watch_sql() -> str:
 
 def watch_rows(connection: apsw.Connection) -> None:
     """Give the connection the triggers that keep seals, and the view that checks them."""
+    _define_marks(connection)
+    connection.execute(_watch_sql())
+
+
+def _define_marks(connection: apsw.Connection) -> None:
     connection.create_scalar_function(
         "seal_mark", lambda *hexed: mark_of_hex(*map(str, hexed)), -1, deterministic=True
     )
-    connection.execute(_watch_sql())
 
 
 def _writes_checksums(connection: apsw.Connection) -> bool:
@@ -198,6 +202,7 @@ def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -
         if mode != "wal":
             raise StoreError(f"{place.path}: SQLite returned journal_mode={mode}; WAL is required")
         verify_reads(connection, on=False)  # creating the file has turned it on
+    _define_marks(connection)  # a migration may need them before there are tables to watch
     if fetch_one(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'seal'"):
         watch_rows(connection)
     elif place.read_only:  # of an older Firnline, and it cannot be migrated now
