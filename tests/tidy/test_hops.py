@@ -33,7 +33,7 @@ BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     # A store scores what it finds as every other store does, and reads what is small.
     "context": (19, 49, 22, 89),
     # Found messages are read for statements that newer ones outdate, long ones for passages.
-    "recall": (8, 16, 13, 48),
+    "recall": (8, 16, 13, 52),
     # The server limits its connections itself and looks at who is at their other end;
     # anonymous requests are kept apart. Known prefixes of histories have a module of their own.
     "chat": (19, 49, 26, 77),
