@@ -8,8 +8,7 @@ import pytest
 from firnline.log.regex import regex
 from support.patterns import HardText, UsedPattern, hard_texts, used_patterns
 
-CHARS = 4_096
-CHARS_MAX = 1_048_576 if "FIRNLINE_TORTURE" in os.environ else 131_072
+CHARS, CHARS_MAX = (4_096, 1_048_576) if "FIRNLINE_TORTURE" in os.environ else (1_024, 131_072)
 SECONDS = 0.2
 """A time that no noise adds; growth is only judged above it."""
 FEW = (12, 16, 20, 24)
@@ -58,7 +57,7 @@ def slow(used: UsedPattern, most: float) -> list[str]:
     return []
 
 
-EACH = 30.0 if "FIRNLINE_TORTURE" in os.environ else 0.01
+EACH = 30.0 if "FIRNLINE_TORTURE" in os.environ else 0.005
 """Seconds for each expression, besides the texts that seem to be slow."""
 
 
