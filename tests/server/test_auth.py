@@ -181,6 +181,22 @@ def test_a_key_does_what_its_scopes_allow_and_no_more(guarded, http, method, pat
             assert response.json()["detail"] == f"the API key lacks the scope {needed}"
 
 
+def test_a_key_for_metrics_reads_the_metrics_and_nothing_else(guarded, http):
+    keys = {scope: key_for(guarded, "scraped", scope) for scope in ("metrics", "write", "admin")}
+    headers = {scope: {"authorization": f"Bearer {key}"} for scope, key in keys.items()}
+    answers = {scope: http.get("/metrics", headers=one) for scope, one in headers.items()}
+    assert {scope: one.status_code for scope, one in answers.items()} == {
+        "metrics": 200,
+        "write": 403,
+        "admin": 200,
+    }
+    refused = http.get("/api/v1/conversations", headers=headers["metrics"])
+    assert (refused.status_code, refused.json()["detail"]) == (
+        403,
+        "the API key lacks the scope read",
+    )
+
+
 # -- with another's key -----------------------------------------------------------------------
 
 

@@ -56,7 +56,9 @@ async def test_a_key_opens_its_own_tenant_with_its_scopes(keys):
     assert (grant.tenant, grant.id, grant.name) == ("ann", key.id, "app")
     assert grant.scopes == {"read", "write"}
     _, ruler = await keys.create("ann", scopes=["admin"])
-    assert (await keys.check(ruler)).scopes == {"read", "write", "admin"}
+    assert (await keys.check(ruler)).scopes == {"read", "write", "admin", "metrics"}
+    _, scraper = await keys.create("ann", scopes=["metrics"])
+    assert (await keys.check(scraper)).scopes == {"metrics"}
     _, reader = await keys.create("ann", scopes=["read"])
     assert (await keys.check(reader)).scopes == {"read"}
 

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from firnline.errors import BodyTooLarge, FirnlineError, Forbidden, NotReady, TooFast, Unauthorized
 from firnline.memory import DEFAULT_TENANT, Memory
-from firnline.server.keys import PREFIX
+from firnline.server.keys import PREFIX, SCOPES
 from firnline.server.limits import SIZE_DIGITS_MAX
 from firnline.server.page import PATHS
 from firnline.server.peer import (
@@ -33,7 +33,7 @@ PUBLIC: Final = frozenset({"/livez", "/readyz", "/openapi.json"})
 WEBHOOKS: Final = "/telegram/"
 """Requests under this path authenticate with their own secret."""
 IMPORT: Final = "/api/v1/import"
-_EVERYTHING: Final = frozenset({"read", "write", "admin"})
+_EVERYTHING: Final = frozenset(SCOPES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,3 +205,5 @@ Writing = Annotated[Memory, _needs("write")]
 """The caller's memory, for writing."""
 Administering = Annotated[Memory, _needs("admin")]
 """The caller's memory, for erasing and for data of all tenants."""
+Measuring = Annotated[Memory, _needs("metrics")]
+"""The caller's memory, for the numbers of all tenants and nothing else."""

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from firnline.errors import FirnlineError, StoreUnavailable
-from firnline.server.auth import Administering, parts_of
+from firnline.server.auth import Measuring, parts_of
 from firnline.server.limits import PROBE_SECONDS
 from firnline.server.metrics import CONTENT_TYPE
 
@@ -42,7 +42,7 @@ async def readyz(request: Request, response: Response) -> dict[str, Any]:
 
 
 @router.get("/metrics")
-async def metrics(request: Request, memory: Administering) -> Response:  # noqa: ARG001 - of all tenants
+async def metrics(request: Request, memory: Measuring) -> Response:  # noqa: ARG001 - of all tenants
     """Metrics in Prometheus' format."""
     parts = parts_of(request)
     await parts.metrics.refresh(parts.tenants.root)

@@ -28,8 +28,13 @@ from firnline.server.limits import KEY_CACHE_SECONDS, KEY_NAME_CHARS_MAX, KEYS_C
 from firnline.store.cards import TenantCards
 
 PREFIX: Final = "fl"
-SCOPES: Final = ("read", "write", "admin")
-_INCLUDED: Final = {"read": {"read"}, "write": {"read", "write"}, "admin": set(SCOPES)}
+SCOPES: Final = ("read", "write", "admin", "metrics")
+_INCLUDED: Final = {
+    "read": {"read"},
+    "write": {"read", "write"},
+    "admin": set(SCOPES),
+    "metrics": {"metrics"},
+}
 _KIND: Final = "key"
 _REVOKED: Final = "key-revoked"
 NO_TENANT: Final = ""  # keys are read before the tenant is known
