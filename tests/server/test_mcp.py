@@ -26,7 +26,7 @@ from firnline.log.tokens import counter
 from firnline.mcp import build
 from firnline.mcp.paging import FoundEntry, Quoter
 from firnline.mcp.stdio import text_of
-from firnline.mcp.tools import TOOLS
+from firnline.mcp.tools import PERSON_TOOLS, TOOLS
 from firnline.recall.result import readable_text
 from firnline.sync import Memory as PlainMemory
 from support.long_texts import essay
@@ -110,9 +110,10 @@ async def long_talk(memory, name="long", rounds=60):
 # -- what there is ----------------------------------------------------------------------------
 
 
-async def test_the_tools_are_the_ones_that_were_agreed_on(agent):
+async def test_the_tools_are_the_ones_that_were_agreed_on(memory):
     """Agents' prompts rely on names and arguments: a change must be meant, and is noticed here."""
-    listed = await agent.client.list_tools()
+    async with Client(served(memory, person=lambda: "ana")) as bound:
+        listed = await bound.list_tools()
     tools = [tool.model_dump(mode="json", exclude_none=True) for tool in listed.tools]
     if os.environ.get("FIRNLINE_SNAPSHOT"):
         SNAPSHOT.write_text(json.dumps(tools, indent=1, ensure_ascii=False) + "\n")
@@ -1060,4 +1061,4 @@ async def test_the_command_in_the_documentation_starts(entry, tmp_path):
 
 def test_the_document_names_every_tool():
     assert len(SNIPPETS) == 3
-    assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == list(TOOLS)
+    assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == list(PERSON_TOOLS)

@@ -11,6 +11,7 @@ from typing import Any
 from firnline.cli.arguments import Command, add_model_options
 from firnline.cli.open import needs_extra, run_until_signal, with_memory
 from firnline.cli.terminal import plain
+from firnline.log.text import clean_name
 from firnline.memory import Memory
 
 
@@ -76,9 +77,13 @@ def _mcp(options: argparse.Namespace) -> None:
     # Standard output carries the protocol, so logs go to standard error.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s: %(message)s")
 
+    person = None if options.person is None else clean_name(options.person, "person")
+
     async def work(memory: Memory) -> None:
         writable = not options.read_only
-        await run_until_signal(serve(memory, zone=options.zone, may_write=lambda: writable))
+        await run_until_signal(
+            serve(memory, zone=options.zone, may_write=lambda: writable, person=lambda: person)
+        )
 
     with_memory(options, work, create=True, worker=True, embedder=_embedder(options.embedder))
 
@@ -91,6 +96,11 @@ def _add_mcp(command: Command) -> None:
     text = "Run an MCP server on standard input and output, for an agent to start."
     mcp = command("mcp", _mcp, text)
     mcp.add_argument("--read-only", action="store_true", help="do not offer the tool append")
+    mcp.add_argument(
+        "--person",
+        metavar="NAME",
+        help="whom the agent talks with: only their conversations, their profile and facts",
+    )
     mcp.add_argument(
         "--zone", default="UTC", help="the time zone of dates and times (default: %(default)s)"
     )

@@ -356,6 +356,8 @@ AGENT_APPENDS_MAX: Final = 100
 """Messages that an agent may append at once."""
 AGENT_CONVERSATIONS: Final = 100
 """Conversations that one request for a date searches; the next request continues after them."""
+AGENT_QUOTES: Final = 3
+"""Quotes of one fact in a result, the newest."""
 AGENT_COPIES: Final = 10
 """Branches that are named with a message they share."""
 RESOURCE_TOKENS: Final = 8_000

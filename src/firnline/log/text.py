@@ -7,6 +7,7 @@ normalization, no change of case.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -158,6 +159,22 @@ def clean_name(name: str, what: str) -> str:
             f"{what}: {name!r} has control or invisible characters, or leading or trailing spaces"
         )
     return name
+
+
+USER_HEADERS: Final = ("x-firnline-user", "x-openwebui-user-id")
+"""The headers of a request that name its user, the first that is there counts."""
+
+
+def person_name(user: str) -> str | None:
+    """The name of the person that a request calls its user; None if it cannot be one."""
+    shown = " ".join(user.split())
+    if len(shown) > limits.NAME_CHARS_MAX:  # one name for one user, whatever its length
+        mark = hashlib.blake2b(user.encode(), digest_size=16).hexdigest()
+        shown = f"{shown[: limits.NAME_CHARS_MAX // 2]}-{mark}"
+    try:
+        return clean_name(shown, "person")
+    except InputError:
+        return None
 
 
 # -- long texts -------------------------------------------------------------------------------

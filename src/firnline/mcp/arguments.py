@@ -38,6 +38,10 @@ def _optional_name(text: str) -> Any:
     return Field(default="", max_length=limits.NAME_CHARS_MAX, description=text)
 
 
+def _date(text: str) -> Any:
+    return Field(max_length=DATE_CHARS_MAX, description=f"A date such as 2026-03-04. {text}")
+
+
 Conversation: TypeAlias = Annotated[str, _required_name("The conversation's name.")]
 FirstSeq: TypeAlias = Annotated[
     int, Field(ge=0, le=_SEQ_MAX, description="Only messages with this number or higher.")
@@ -217,6 +221,28 @@ class StateArguments(BaseModel):
         default=0, description="Skip this many facts: next_skip of the last result."
     )
     limit: Limit = limits.QUOTED_MAX
+    tokens: Tokens = limits.QUOTED_TOKENS
+
+
+class ProfileArguments(BaseModel):
+    """The arguments of `profile`: none."""
+
+    model_config = _STRICT
+
+
+class FactsArguments(BaseModel):
+    """The arguments of `facts`; whose facts they are is not one of them."""
+
+    model_config = _STRICT
+
+    as_of: Annotated[str, _date("What held then (default: now).")] = ""
+    known_at: Annotated[str, _date("What was known then.")] = ""
+    history: bool = Field(default=False, description="Ended and reverted facts, too.")
+    zone: Zone = ""
+    skip: Number = Field(
+        default=0, description="Skip this many facts: next_skip of the last result."
+    )
+    limit: Limit = 20
     tokens: Tokens = limits.QUOTED_TOKENS
 
 

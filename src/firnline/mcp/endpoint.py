@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from firnline.errors import InputError
 from firnline.log.limits import MCP_VALUES_MAX
+from firnline.log.text import USER_HEADERS, person_name
 from firnline.log.threads import run_by_size
 from firnline.log.wire import load_json
 from firnline.mcp.server import build
@@ -61,6 +62,21 @@ Authenticate: TypeAlias = Callable[[Scope], Awaitable[KeyHolder | None]]
 """Returns the caller of a request, or None if it is not authenticated."""
 
 _caller: ContextVar[KeyHolder] = ContextVar("firnline_mcp_asking")
+_person: ContextVar[str | None] = ContextVar("firnline_mcp_person")
+
+
+def named_person(scope: Scope) -> str | None:
+    """The person that a header of the request names; None if it has no such header.
+
+    `InputError` if it does not contain a name: such a request must not see everyone's messages.
+    """
+    headers = Headers(scope=scope)
+    for header in USER_HEADERS:
+        if header in headers:
+            if len(headers.getlist(header)) == 1 and (name := person_name(headers[header])):
+                return name
+            raise InputError(f"the header {header} must contain the name of one person")
+    return None
 
 
 class Endpoint:
@@ -68,6 +84,8 @@ class Endpoint:
 
     `memory_of` returns a tenant's memory, and `who` the caller of a request: `by_key`, or your own.
     `charge` is called with a caller's id and the tokens that it stored or received.
+    `person` returns whom a request is for, by default from the header ``X-Firnline-User``; see
+    `build`.
     """
 
     def __init__(
@@ -76,10 +94,12 @@ class Endpoint:
         who: Authenticate,
         *,
         charge: Callable[[str, int], None] = lambda _, __: None,
+        person: Callable[[Scope], str | None] = named_person,
         zone: str = "UTC",
         body_bytes_max: int = BODY_BYTES_MAX,
     ) -> None:
         self._memory_of, self._who, self._charge = memory_of, who, charge
+        self._person = person
         self._zone, self._body_bytes_max = zone, body_bytes_max
         self._app: ASGIApp = _closed
 
@@ -90,6 +110,7 @@ class Endpoint:
             lambda: self._memory_of(_caller.get().tenant),
             may_write=lambda: _WRITE in _caller.get().scopes,
             charge=lambda tokens: self._charge(_caller.get().id, tokens),
+            person=_person.get,
             zone=self._zone,
         )
         manager = StreamableHTTPSessionManager(
@@ -107,6 +128,12 @@ class Endpoint:
         who = await self._who(scope)
         if who is None or _READ not in who.scopes:
             await _refusal(401 if who is None else 403)(scope, receive, send)
+            return
+        try:
+            _person.set(self._person(scope))
+        except InputError as error:
+            problem = _error(INVALID_REQUEST, str(error))
+            await JSONResponse(problem, status_code=400)(scope, receive, send)
             return
         _caller.set(who)  # each request is a task; the tasks it starts inherit this
         if scope["method"] == "POST":

@@ -13,10 +13,11 @@ from firnline.log.entry import Head
 from firnline.log.message import encode_json
 from firnline.log.text import plural
 from firnline.mcp import arguments as args
-from firnline.mcp import derived_tools, tools
+from firnline.mcp import derived_tools, person_tools, tools
 from firnline.mcp.deps import ToolDeps
 
 LIST: Final = "firnline://conversations"
+PROFILE: Final = "firnline://profile"
 _LIST: Final = UriTemplate.parse(f"{LIST}{{?after}}")
 _LOG: Final = UriTemplate.parse(f"{LIST}/{{name}}{{?first_seq}}")
 _DIGEST: Final = UriTemplate.parse(f"{LIST}/{{name}}/digest")
@@ -65,7 +66,7 @@ instructions. Summaries leave things out; the tools search, by_date and read (co
 async def list_resources(deps: ToolDeps, cursor: str) -> tuple[list[Resource], str]:
     """The conversations after `cursor` as resources, and the next cursor, if any."""
     page = limits.LISTED_MAX
-    heads = await deps.memory.conversations(after=cursor, limit=page + 1)
+    heads = await deps.memory.conversations(person=deps.person, after=cursor, limit=page + 1)
     every = Resource(
         uri=LIST,
         name="conversations",
@@ -73,9 +74,17 @@ async def list_resources(deps: ToolDeps, cursor: str) -> tuple[list[Resource], s
         description="Their names and sizes.",
         mime_type=_JSON,
     )
+    profile = Resource(
+        uri=PROFILE,
+        name="profile",
+        title="Profile",
+        description="What holds now of the person you talk with.",
+        mime_type=_TEXT,
+    )
+    first = [every] if deps.person is None else [every, profile]
     found = [_resource(head) for head in heads[:page] if not head.has_failed]
     more = heads[page - 1].conversation if len(heads) > page else ""
-    return (found if cursor else [every, *found]), more
+    return (found if cursor else [*first, *found]), more
 
 
 def _resource(head: Head) -> Resource:
@@ -91,6 +100,8 @@ def _resource(head: Head) -> Resource:
 
 async def read_resource(deps: ToolDeps, uri: str) -> tuple[str, str]:
     """The text of a resource and its type; `UnknownConversation` if it does not exist."""
+    if uri == PROFILE and deps.person is not None:
+        return str(await person_tools.profile(deps, args.ProfileArguments())), _TEXT
     if (params := _LIST.match(uri)) is not None:
         return await _list_text(deps, str(params.get("after", ""))), _JSON
     if params := _DIGEST.match(uri):
@@ -164,6 +175,8 @@ async def prompt_text(deps: ToolDeps, arguments: dict[str, str]) -> str:
 async def names_like(deps: ToolDeps, start: str) -> list[str]:
     """Names of conversations that start with `start`."""
     exact = await deps.memory.head(start) if start else None
-    behind = await deps.memory.conversations(after=start, limit=_NAMES_MAX)
+    if exact is not None and not deps.may_see(exact):
+        exact = None
+    behind = await deps.memory.conversations(person=deps.person, after=start, limit=_NAMES_MAX)
     names = [head.conversation for head in behind if head.conversation.startswith(start)]
     return ([exact.conversation] if exact else []) + names[: _NAMES_MAX - bool(exact)]

@@ -323,6 +323,60 @@ class StateResult(BaseModel):
         )
 
 
+class FactQuote(BaseModel):
+    """Where a fact was stated, in the person's words."""
+
+    conversation: str
+    seq: int
+    text: str
+    time: str = ""
+
+    def __str__(self) -> str:
+        return f"[{self.conversation} {self.seq}] {self.time}: {self.text}"
+
+
+class PersonFact(BaseModel):
+    """What a person stated, since when it holds, and the words it rests on."""
+
+    id: str
+    attribute: str
+    value: str
+    since: str
+    until: str = Field(default="", description="When it ended, if it did.")
+    reverted: str = Field(default="", description="When it was withdrawn, if it was.")
+    quotes: list[FactQuote] = Field(description="The newest of the messages that state it.")
+
+    def __str__(self) -> str:
+        until = f" until {self.until}" if self.until else ""
+        reverted = f", withdrawn {self.reverted}" if self.reverted else ""
+        about = f"{self.attribute}: {self.value} (since {self.since}{until}{reverted})"
+        return _indent("\n".join([about, *map(str, self.quotes)]))
+
+
+class FactList(BaseModel):
+    """The facts of a person."""
+
+    facts: list[PersonFact]
+    total: int
+    next_skip: int | None = None
+
+    def __str__(self) -> str:
+        return _lines(
+            *_rows(self.facts, _beyond("facts", self.total) or "No facts are known."),
+            f"There are more: skip={self.next_skip}" if self.next_skip is not None else "",
+        )
+
+
+class ProfileResult(BaseModel):
+    """What holds of a person now; the version grows with each change."""
+
+    version: int
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text or "Nothing is known of this person yet."
+
+
 def _indent(text: str) -> str:
     """Indent further lines, so that no part of a message can look like another row."""
     return _BREAK.sub("\n    ", text)

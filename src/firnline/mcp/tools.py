@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel
 
 from firnline.engine.recall import Filters
+from firnline.errors import InputError
 from firnline.language.dates import Interval
 from firnline.log import limits
 from firnline.log.entry import Head, live
@@ -22,6 +23,7 @@ from firnline.mcp import results
 from firnline.mcp.deps import ToolDeps
 from firnline.mcp.derived_tools import digests, state, topics
 from firnline.mcp.paging import FoundEntry, Quoter, next_seq, quote_page
+from firnline.mcp.person_tools import facts, profile
 from firnline.recall.result import readable_text
 
 # -- append -----------------------------------------------------------------------------------
@@ -35,8 +37,14 @@ async def append(deps: ToolDeps, request: args.AppendArguments) -> results.Appen
     messages = [
         Message(role=one.role, content=one.text, name=one.name or None) for one in request.messages
     ]
+    head = await deps.memory.head(request.conversation) if deps.person else None
+    if head is not None and not deps.may_see(head):
+        raise InputError(f"conversation: {request.conversation!r} is not available; use a new name")
     done = await deps.memory.append(
-        request.conversation, messages, idempotency_key=request.idempotency_key or None
+        request.conversation,
+        messages,
+        idempotency_key=request.idempotency_key or None,
+        person=deps.person,
     )
     deps.charge(sum(entry.tokens for entry in done))
     return results.AppendResult(
@@ -56,7 +64,10 @@ async def conversations(
 ) -> results.ConversationList:
     """List the conversations by name."""
     found = await deps.memory.conversations(
-        project=request.project or None, after=request.after, limit=request.limit + 1
+        project=request.project or None,
+        person=deps.person,
+        after=request.after,
+        limit=request.limit + 1,
     )
     shown = found[: request.limit]
     return results.ConversationList(
@@ -88,7 +99,7 @@ async def search(deps: ToolDeps, request: args.SearchArguments) -> results.Searc
     quoter = deps.quoter(request.tokens, request.zone)
     if request.conversation:
         await deps.head(request.conversation)
-    filters = Filters()
+    filters = Filters() if deps.person is None else Filters(person=deps.person)
     if request.date:
         span = deps.time_span(request.date, quoter)
         filters["since"], filters["until"] = span.since, span.until
@@ -129,7 +140,9 @@ async def by_date(deps: ToolDeps, request: args.ByDateArguments) -> results.Date
         more = False
     else:
         page = limits.AGENT_CONVERSATIONS
-        heads = await deps.memory.conversations(after=request.after, limit=page + 1)
+        heads = await deps.memory.conversations(
+            person=deps.person, after=request.after, limit=page + 1
+        )
         names, more = [head.conversation for head in heads[:page]], len(heads) > page
     entries, after = await _entries_in(deps, request, span, names)
     messages, unshown = await quote_page(quoter, entries[: request.limit])
@@ -273,3 +286,11 @@ TOOLS: Final = {
         ),
     )
 }
+PERSON_TOOLS: Final = TOOLS | {
+    spec.name: spec
+    for spec in (
+        ToolSpec(profile, args.ProfileArguments, results.ProfileResult, "Profile"),
+        ToolSpec(facts, args.FactsArguments, results.FactList, "Facts"),
+    )
+}
+"""The tools for a caller that is bound to a person."""

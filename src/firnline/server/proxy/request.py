@@ -16,10 +16,10 @@ from fastapi import Request
 from firnline.client.paths import unescape_name
 from firnline.context.context import Context
 from firnline.errors import FirnlineError, InputError, outline
-from firnline.log.limits import JSON_DEPTH_MAX, NAME_CHARS_MAX
+from firnline.log.limits import JSON_DEPTH_MAX
 from firnline.log.message import Message, encode_json
 from firnline.log.regex import regex
-from firnline.log.text import Json, clean_name
+from firnline.log.text import USER_HEADERS, Json, clean_name, person_name
 from firnline.log.threads import run_by_size
 from firnline.log.wire import load_json, tool_input
 from firnline.memory import Memory
@@ -51,7 +51,6 @@ _RETRIES: Final = "x-stainless-retry-count"
 """Header in which the SDKs of OpenAI and Anthropic count their attempts."""
 _VENDOR: Final = regex(r"x-.+-(session|conversation|chat|thread)-id")
 _METADATA: Final = ("conversation_id", "session_id", "thread_id", "chat_id")
-_USER_HEADERS: Final = ("x-firnline-user", "x-openwebui-user-id")
 _USER_FIELDS: Final = ("user", "safety_identifier")
 _USER_METADATA: Final = "user_id"
 _SESSION: Final = "_session_"
@@ -313,7 +312,7 @@ def find_sender(
     metadata = body.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     named = {
-        **{name: headers.get(name) for name in _USER_HEADERS},
+        **{name: headers.get(name) for name in USER_HEADERS},
         **{name: body.get(name) for name in _USER_FIELDS},
         _USER_METADATA: metadata.get(_USER_METADATA),
     }
@@ -331,11 +330,7 @@ def _person_name(field: str, user: str) -> str | None:
         user = next((ids[name] for name in _CLAUDE_USERS if ids.get(name)), "")
     elif field == _USER_METADATA and _session_id(user):
         user = user.rpartition(_SESSION)[0]
-    shown = " ".join(user.split())
-    if len(shown) > NAME_CHARS_MAX:  # one name for one user, whatever its length
-        mark = hashlib.blake2b(user.encode(), digest_size=16).hexdigest()
-        shown = f"{shown[: NAME_CHARS_MAX // 2]}-{mark}"
-    return _usable_name(shown)
+    return person_name(user)
 
 
 def _claude_ids(user: str) -> dict[str, str]:
