@@ -31,7 +31,9 @@ OF_ONE = (
 async def people(memory):
     """Conversations with Ana, with Ben, and with no one."""
     await memory.append("of ana", said("user", "I live in Berlin.", days=90), person="ana")
-    await memory.append("ana 2", said("user", "I moved to Lisbon. The code is at the door: 1138."), person="ana")
+    await memory.append(
+        "ana 2", said("user", "I moved to Lisbon. The code is at the door: 1138."), person="ana"
+    )
     await memory.append("of ben", said("user", FOREIGN[0]), person="ben")
     await memory.append("of none", said("user", FOREIGN[1]))
 
@@ -154,7 +156,9 @@ async def test_the_command_is_for_one_person(tmp_path):
     store = f"sqlite:///{tmp_path}/store.db"
     with PlainMemory.open(store) as memory:
         for person in ("ana", "ben"):
-            memory.append(f"of {person}", Message.user(f"My name is {person.title()}."), person=person)
+            memory.append(
+                f"of {person}", Message.user(f"My name is {person.title()}."), person=person
+            )
     arguments = [*PROGRAM[1:], "--store", store, "--person", "ana"]
     async with Client(StdioServerParameters(command=PROGRAM[0], args=arguments)) as client:
         agent = Agent(client)

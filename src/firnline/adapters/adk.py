@@ -15,6 +15,7 @@ from firnline.adapters import missing_extra
 from firnline.adapters.history_sync import HistorySync
 from firnline.log.hit import Hit
 from firnline.log.message import Message, Part, ToolCall, encode_json
+from firnline.log.text import person_name
 from firnline.memory import Memory
 
 try:
@@ -33,7 +34,8 @@ _STATED: Final = "memories"
 class FirnlineMemoryService(BaseMemoryService):
     """Stores sessions in `memory`; a search returns what fits into `tokens`, best first.
 
-    A user of an app is a project, a session a conversation: ``app/user/session``.
+    A user of an app is a project, a session a conversation: ``app/user/session``. The user is the
+    person whom their conversations are with.
     """
 
     def __init__(self, memory: Memory, *, tokens: int = 2_000) -> None:
@@ -97,12 +99,14 @@ class FirnlineMemoryService(BaseMemoryService):
             await self._history.store_new(conversation, names, lambda at: said[at][1])
 
     async def _conversation(self, app: str, user: str, session: str) -> str:
-        """The session's conversation, in the project of its user."""
+        """The session's conversation, in the project of its user, who is its person."""
         project = _project(app, user)
         name = f"{project}/{session}"
         head = await self._memory.head(name)
-        if head is None or head.project != project:
-            await self._memory.describe(name, project=project)
+        # The application may have set another person.
+        person = person_name(user) if head is None or head.person is None else None
+        if person is not None or head is None or head.project != project:
+            await self._memory.describe(name, project=project, person=person)
         return name
 
 

@@ -70,22 +70,32 @@ class HistorySync:
         self._known: OrderedDict[str, _LogState] = OrderedDict()
 
     async def store_new(
-        self, conversation: str, ids: Sequence[str], message: Callable[[int], Message]
+        self,
+        conversation: str,
+        ids: Sequence[str],
+        message: Callable[[int], Message],
+        *,
+        person: str | None = None,
     ) -> Mapping[int, int]:
         """Store the new messages of a history; durable when this returns.
 
         `ids` are the framework's ids of the messages, or empty; ``message(index)`` is called for
-        those that may be new. Returns the index in the history of each entry, by number.
+        those that may be new. `person` is whom the conversation is with. Returns the index in the
+        history of each entry, by number.
         """
         for _ in range(_TRIES):
             try:
-                return await self._try_store(conversation, ids, message)
+                return await self._try_store(conversation, ids, message, person)
             except ConflictError:
                 continue  # another writer appended in between: read again
-        return await self._try_store(conversation, ids, message)
+        return await self._try_store(conversation, ids, message, person)
 
     async def _try_store(
-        self, conversation: str, ids: Sequence[str], message: Callable[[int], Message]
+        self,
+        conversation: str,
+        ids: Sequence[str],
+        message: Callable[[int], Message],
+        person: str | None,
     ) -> Mapping[int, int]:
         known = await self._refresh(conversation, len(ids))
         places = {known.ids[name]: at for at, name in enumerate(ids) if name in known.ids}
@@ -104,7 +114,7 @@ class HistorySync:
         for first in range(0, len(new), _BATCH):
             batch = new[first : first + _BATCH]
             for entry in await self._memory.append(
-                conversation, batch, expected_seq=known.next_seq
+                conversation, batch, expected_seq=known.next_seq, person=person
             ):
                 known.add(entry)
         return places

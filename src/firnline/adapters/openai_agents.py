@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 
 from firnline.adapters import missing_extra
 from firnline.context.budget import BudgetLike
+from firnline.errors import ConflictError
 from firnline.log.entry import live
 from firnline.log.openai_items import items_of, messages_of, plain_calls
 from firnline.memory import Memory
@@ -28,13 +29,17 @@ class FirnlineSession:
     """The session `session_id`, which is a conversation of `memory`.
 
     `budget` limits what is read. Its reserve must leave room for instructions, tools, the new
-    input, and the answer, which a session does not know.
+    input, and the answer, which a session does not know. `person` is whom the session is with;
+    `ConflictError` if the conversation is with another person.
     """
 
     session_settings: SessionSettings | None = None
 
-    def __init__(self, session_id: str, memory: Memory, budget: BudgetLike) -> None:
+    def __init__(
+        self, session_id: str, memory: Memory, budget: BudgetLike, *, person: str | None = None
+    ) -> None:
         self.session_id, self._memory, self._budget = session_id, memory, budget
+        self._person = person
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """A context of the conversation; with `limit`, its newest items, unchanged."""
@@ -46,7 +51,7 @@ class FirnlineSession:
             return _as_items(
                 [item for entry in live(newest) for item in items_of(entry.message)][-limit:]
             )
-        context = await self._memory.context(name, self._budget, past=True)
+        context = await self._memory.context(name, self._budget, past=True, person=self._person)
         plain = plain_calls((piece.message, piece.whole) for piece in context.pieces)
         found: list[dict[str, Any]] = []
         for piece in context.pieces:
@@ -58,7 +63,8 @@ class FirnlineSession:
         """Store items; durable when this returns."""
         if items:
             name, _ = await self._current()
-            await self._memory.append(name, messages_of(cast("list[dict[str, Any]]", items)))
+            messages = messages_of(cast("list[dict[str, Any]]", items))
+            await self._memory.append(name, messages, person=self._person)
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove the newest item from the session, and return it."""
@@ -71,7 +77,7 @@ class FirnlineSession:
         if end > 1:
             await self._memory.branch(name, end - 2, branch)
         if rest:
-            await self._memory.append(branch, messages_of(rest))
+            await self._memory.append(branch, messages_of(rest), person=self._person)
         await self._continue_as(branch)
         return _as_items([popped])[0]
 
@@ -87,6 +93,12 @@ class FirnlineSession:
         name = str(head.metadata.get(_CONTINUES_AS) or self.session_id) if head else self.session_id
         if name != self.session_id:
             head = await self._memory.head(name)
+        if (
+            head is not None
+            and self._person is not None
+            and head.person not in (None, self._person)
+        ):
+            raise ConflictError(f"the session {self.session_id} is with another person")
         return name, head.entries if head else 0
 
     async def _continue_as(self, branch: str) -> None:

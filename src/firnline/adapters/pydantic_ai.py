@@ -6,7 +6,7 @@ are stored before the model is called, before tools run, and before the caller g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,12 +33,15 @@ class FirnlineCapability(AbstractCapability[Any]):
     """Stores messages in `memory` and fits each request into `budget`.
 
     `conversation` defaults to the run's ``conversation_id``, `budget` to the model's window.
+    `person` is whom the conversation is with: a name, or a function that finds it in the run, such
+    as ``lambda run: run.deps.user_id``.
     """
 
     memory: Memory
     budget: BudgetLike | None = None
     conversation: str | None = None
     recall: bool = True
+    person: str | Callable[[RunContext[Any]], str | None] | None = None
     _history: HistorySync = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -50,44 +53,48 @@ class FirnlineCapability(AbstractCapability[Any]):
         """Store calls before their tools run."""
         newest = ctx.messages[-1] if ctx.messages else None
         if isinstance(node, ModelRequestNode) and isinstance(newest, ModelResponse):
-            await self._store_history(self._name(ctx), ctx.messages)
+            await self._store_history(ctx, ctx.messages)
         return result
 
     async def after_run(
         self, ctx: RunContext[Any], *, result: AgentRunResult[Any]
     ) -> AgentRunResult[Any]:
         """Store the answer before the caller gets it."""
-        await self._store_history(self._name(ctx), result.all_messages())
+        await self._store_history(ctx, result.all_messages())
         return result
 
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Replace the history by a context of the conversation."""
-        name, history = self._name(ctx), request_context.messages
-        stored = await self._store_history(name, history)
+        history = request_context.messages
+        stored = await self._store_history(ctx, history)
         parameters = request_context.model_request_parameters
         system = "\n\n".join(part.content for part in parameters.instruction_parts or ())
         questions = (
             m.text for m in map(message_of, reversed(items_of(history))) if m.role == "user"
         )
         context = await self.memory.context(
-            name,
+            self._name(ctx),
             self.budget or self.memory.budget_of(request_context.model.model_name),
             next(questions, None) if self.recall else None,
             system=system or None,
             tools=_schemas(parameters),
+            person=self._person(ctx),
         )
         request_context.messages = to_history(context, stored)
         return request_context
 
     async def _store_history(
-        self, name: str, history: Sequence[ModelMessage]
+        self, ctx: RunContext[Any], history: Sequence[ModelMessage]
     ) -> dict[int, HistoryItem]:
         """Store what is new in the history; returns its items by entry."""
         items = items_of(history)
         found = await self._history.store_new(
-            name, [""] * len(items), lambda at: message_of(items[at])
+            self._name(ctx),
+            [""] * len(items),
+            lambda at: message_of(items[at]),
+            person=self._person(ctx),
         )
         return {seq: items[at] for seq, at in found.items()}
 
@@ -95,6 +102,9 @@ class FirnlineCapability(AbstractCapability[Any]):
         if not (name := self.conversation or ctx.conversation_id):
             raise InputError("no conversation; set FirnlineCapability(..., conversation=...)")
         return name
+
+    def _person(self, ctx: RunContext[Any]) -> str | None:
+        return self.person(ctx) if callable(self.person) else self.person
 
 
 def _schemas(parameters: ModelRequestParameters) -> list[dict[str, Any]]:

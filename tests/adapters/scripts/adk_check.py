@@ -73,6 +73,28 @@ async def names_with_slashes_stay_apart(memory: Memory) -> None:
     assert await texts(service, "a/b", "c", "secret word") == ["A secret word."]
 
 
+async def a_user_is_the_person_of_their_sessions(memory: Memory) -> None:
+    service = FirnlineMemoryService(memory)
+    for number, (user, session, text) in enumerate(
+        (("eva", "1", "I live in Berlin."), ("eva", "2", "I moved to Lisbon."), ("ben", "1", "Hi."))
+    ):
+        one = [event(number, "user", types.Part(text=text))]
+        about = {"app_name": "app", "user_id": user, "session_id": session}
+        await service.add_events_to_memory(**about, events=one)
+    (home,) = await memory.facts(person="eva")
+    assert (home.attribute, home.value) == ("home city", "Lisbon")
+    assert home.evidence[0].conversation == "app/eva/2"
+    assert (await memory.head("app/ben/1")).person == "ben"
+    await memory.describe("app/ben/1", person="benjamin")
+    await service.add_events_to_memory(
+        app_name="app",
+        user_id="ben",
+        session_id="1",
+        events=[event(9, "user", types.Part(text="x"))],
+    )
+    assert (await memory.head("app/ben/1")).person == "benjamin"
+
+
 async def what_the_application_adds_is_found(memory: Memory) -> None:
     service = FirnlineMemoryService(memory)
     content = types.Content(role="user", parts=[types.Part(text="Ana is allergic to nuts.")])
@@ -108,6 +130,7 @@ CHECKS = (
     a_user_finds_only_what_is_theirs,
     names_with_slashes_stay_apart,
     what_the_application_adds_is_found,
+    a_user_is_the_person_of_their_sessions,
 )
 
 

@@ -49,7 +49,8 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
     `conversation` defaults to LangGraph's ``thread_id`` (an agent that runs inside a tool gets its
     own), `budget` to the model's window, from its LangChain profile or its name. `strategy` plans
     contexts: by default, at 85% of the window all but the last 4 messages are summarized; None
-    leaves each conversation its own. With `recall`, old entries that match the question are added.
+    leaves each conversation its own. `person` is whom the conversation is with; it defaults to the
+    config's ``user_id``. With `recall`, old entries that match the question are added.
     A `retriever` gives the agent a tool, ``retrieve_context``. `larger` is a model with a larger
     window (`larger_budget`, if LangChain does not know it) for when even a digested context does
     not fit.
@@ -62,6 +63,7 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
         memory: MemoryLike,
         *,
         conversation: str | None = None,
+        person: str | None = None,
         budget: BudgetLike | None = None,
         strategy: Strategy | None = DEFAULT,
         recall: bool = True,
@@ -74,6 +76,7 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
         self._memory = self._bridge.memory
         self._history = HistorySync(self._memory)
         self._named, self._strategy, self._recall = conversation, strategy, recall
+        self._named_person = person
         self._budget = as_budget(budget) if budget is not None else None
         self._larger = larger
         far = as_budget(larger_budget) if larger_budget is not None else None
@@ -88,18 +91,18 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def before_agent(self, state: MiddlewareState, runtime: Any) -> None:  # noqa: ARG002 - LangChain's
         """Store the user's message before the agent runs."""
-        self._bridge.run(self._store_history(self._conversation(), state["messages"]))
+        self._bridge.run(self._store_history(*self._conversation(), state["messages"]))
 
     async def abefore_agent(self, state: MiddlewareState, runtime: Any) -> None:  # noqa: ARG002 - as above
         """Store the user's message before the agent runs."""
-        await self._bridge.run_async(self._store_history(self._conversation(), state["messages"]))
+        await self._bridge.run_async(self._store_history(*self._conversation(), state["messages"]))
 
     # Calls are stored before their tools run, and answers before the caller gets them.
     after_model = after_agent = before_agent
     aafter_model = aafter_agent = abefore_agent
 
     async def _store_history(
-        self, conversation: str, messages: Sequence[AnyMessage]
+        self, conversation: str, person: str | None, messages: Sequence[AnyMessage]
     ) -> dict[int, AnyMessage]:
         """Store what is new in the agent's state; returns its messages by entry."""
         if self._strategy and conversation not in self._planned:
@@ -108,7 +111,7 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
             _make_room(self._planned)[conversation] = None
         ids = [message.id or "" for message in messages]
         places = await self._history.store_new(
-            conversation, ids, lambda place: from_langchain(messages[place])
+            conversation, ids, lambda place: from_langchain(messages[place]), person=person
         )
         return {seq: messages[place] for seq, place in places.items()}
 
@@ -118,7 +121,7 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: MiddlewareRequest, handler: Callable[[MiddlewareRequest], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Replace the history by a context of the conversation."""
-        return handler(self._bridge.run(self._with_context(self._conversation(), request)))
+        return handler(self._bridge.run(self._with_context(*self._conversation(), request)))
 
     async def awrap_model_call(
         self,
@@ -127,14 +130,14 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """Replace the history by a context of the conversation."""
         return await handler(
-            await self._bridge.run_async(self._with_context(self._conversation(), request))
+            await self._bridge.run_async(self._with_context(*self._conversation(), request))
         )
 
     async def _with_context(
-        self, conversation: str, request: MiddlewareRequest
+        self, conversation: str, person: str | None, request: MiddlewareRequest
     ) -> MiddlewareRequest:
         said = request.state["messages"]
-        stored = await self._store_history(conversation, said)
+        stored = await self._store_history(conversation, person, said)
         near, far = self._budget or budget_of(request.model, self._memory.budget_of), self._far
         ours = {message.id for message in said}
         # Messages that another middleware added to this request are not stored.
@@ -158,6 +161,7 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
                 question_of(said) if self._recall else None,
                 system=last.system,
                 tools=last.tools,
+                person=person,
             )
 
         fell_back, context = await within(build, near, far)
@@ -167,21 +171,26 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
         self._memory.tell("fallback", conversation, {"model": name_of(self._larger)})
         return request.override(messages=messages, model=self._larger)
 
-    def _conversation(self) -> str:
+    def _conversation(self) -> tuple[str, str | None]:
+        """The conversation, and the person whom it is with.
+
+        An agent that runs inside a tool talks with the other agent, not with its user.
+        """
         known = get_config().get("configurable", {})
-        found = self._named or _thread(
-            known.get("thread_id"), str(known.get("checkpoint_ns") or "")
-        )
+        thread, namespace = known.get("thread_id"), str(known.get("checkpoint_ns") or "")
+        found = self._named or _thread(thread, namespace)
+        user = None if _tool_in(namespace) else known.get("user_id")
+        person = self._named_person or (None if user is None else str(user))
         if not found:
             raise InputError(
                 "no conversation; set FirnlineMiddleware(conversation=...), or a config: "
                 '{"configurable": {"thread_id": ...}}'
             )
-        return str(found)
+        return str(found), person
 
     def _last_request(self) -> LastRequest:
         """The last request of the current conversation."""
-        name = self._conversation()
+        name, _ = self._conversation()
         # A run that is resumed in another process has no request here yet.
         return self._last_requests.get(name) or LastRequest(
             name, self._budget or Budget.whole(None)
@@ -194,9 +203,14 @@ def _thread(thread: object, namespace: str) -> str:
     LangGraph passes the thread on to it. `namespace` is the path to the current node; that of a
     tool is new for each call, and the same if the call is resumed.
     """
-    around = namespace.split("|")[:-1]
-    tool = next((step for step in reversed(around) if step.startswith(_TOOLS)), None)
+    tool = _tool_in(namespace)
     return f"{thread}/{tool}" if thread and tool else str(thread or "")
+
+
+def _tool_in(namespace: str) -> str | None:
+    """The innermost tool around the current agent, if it runs inside one."""
+    around = namespace.split("|")[:-1]
+    return next((step for step in reversed(around) if step.startswith(_TOOLS)), None)
 
 
 def _make_room(known: dict[str, T]) -> dict[str, T]:
