@@ -149,4 +149,4 @@ def test_the_adapter_for_adk_keeps_its_promises(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "6 checks" in done.stdout
+    assert "7 checks" in done.stdout
