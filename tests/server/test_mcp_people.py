@@ -130,6 +130,25 @@ async def test_new_conversations_are_with_the_person(memory):
             assert await memory.head(name) == before
 
 
+async def test_a_conversation_that_is_created_meanwhile_is_not_taken_over(memory, monkeypatch):
+    head, raced = memory.head, []
+
+    async def slow_head(name):
+        found = await head(name)
+        if not raced:
+            raced.append(name)
+            await memory.append(name, Message.user(FOREIGN[1]))
+        return found
+
+    monkeypatch.setattr(memory, "head", slow_head)
+    asked = {"conversation": "new", "messages": [{"role": "user", "text": "Hello."}]}
+    async with bound(memory) as client:
+        assert "retry" in await Agent(client).refused("append", **asked)
+        assert "is not available" in await Agent(client).refused("append", **asked)
+    assert (await head("new")).person is None
+    assert len(await memory.read("new")) == 1
+
+
 async def test_no_argument_names_a_person(memory):
     async with bound(memory) as client:
         for tool in (await client.list_tools()).tools:

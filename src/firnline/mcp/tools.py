@@ -37,12 +37,15 @@ async def append(deps: ToolDeps, request: args.AppendArguments) -> results.Appen
     messages = [
         Message(role=one.role, content=one.text, name=one.name or None) for one in request.messages
     ]
-    head = await deps.memory.head(request.conversation) if deps.person else None
+    head = await deps.memory.head(request.conversation)
     if head is not None and not deps.may_see(head):
         raise InputError(f"conversation: {request.conversation!r} is not available; use a new name")
+    # With a person, a conversation that another writer creates meanwhile must not be taken over.
+    is_new = head is None and deps.person is not None
     done = await deps.memory.append(
         request.conversation,
         messages,
+        expected_seq=0 if is_new else None,
         idempotency_key=request.idempotency_key or None,
         person=deps.person,
     )
