@@ -1157,16 +1157,18 @@ class Memory:
         *,
         as_format: str | None = None,
         zone: str = "UTC",
+        person: str | None = None,
         progress: Progress | None = None,
     ) -> Report:
         """Import conversations of other programs from a file, zip or folder; see docs/import.md.
 
         The format is detected unless named; `zone` is for times without a zone. Importing again
-        adds what is new. The report lists what was skipped and what was not understood.
+        adds what is new. `person` is whom all of them are with. The report lists what was skipped
+        and what was not understood.
         """
-        return await importer.import_file(
-            self, source_path(path, folders=True), as_format=as_format, zone=zone, progress=progress
-        )
+        where = source_path(path, folders=True)
+        how = importer.ImportOptions(as_format, zone, person)
+        return await importer.import_file(self, where, how, progress=progress)
 
     async def backup(self, path: str | PathLike[str], *, progress: Progress | None = None) -> None:
         """Write a consistent copy of the whole store to a new file, while it is in use."""

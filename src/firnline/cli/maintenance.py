@@ -56,7 +56,8 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _import_from(path: Path, options: argparse.Namespace) -> int:
-    if options.format == OWN or (options.format is None and format_of(path) == OWN):
+    own = options.format == OWN or (options.format is None and format_of(path) == OWN)
+    if own and options.person is None:
         with open_memory(options, create=True) as memory, progress_on("importing") as progress:
             manifest = memory.import_(path, progress=progress)
         shown = ("conversations", "entries", "added")
@@ -66,7 +67,11 @@ def _import_from(path: Path, options: argparse.Namespace) -> int:
         found = with_memory(
             options,
             lambda memory: memory.import_file(
-                path, as_format=options.format, zone=options.zone, progress=progress
+                path,
+                as_format=None if own else options.format,
+                zone=options.zone,
+                person=options.person,
+                progress=progress,
             ),
             create=True,
         )
@@ -150,6 +155,7 @@ def add(command: Command) -> None:
     imports.add_argument(
         "--zone", default="UTC", help="the time zone of times without one (default: %(default)s)"
     )
+    imports.add_argument("--person", metavar="NAME", help="whom all the conversations are with")
 
     backup = command(
         "backup", _backup, "Copy the whole store to a new file; works while the store is in use."

@@ -22,15 +22,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from firnline.errors import ConflictError, InputError, MessageTooLarge
 from firnline.log import limits
-from firnline.log.entry import BRANCH, Appended, Entry, Head
+from firnline.log.entry import BRANCH
 from firnline.log.message import Message, encode, encode_json
 from firnline.log.text import Json
-from firnline.log.wire import MessageLike
 from firnline.protocols import Progress
 from firnline.transfer.formats import OWN, READERS
 from firnline.transfer.formats.detect import format_of, no_format_error, select_files
@@ -49,6 +48,7 @@ from firnline.transfer.formats.records import (
     tree_paths,
 )
 from firnline.transfer.formats.sources import ImportFile, ReadProgress, Unreadable, files, owner_of
+from firnline.transfer.import_target import ImportTarget, PersonTarget
 from firnline.transfer.jsonl import Manifest
 
 FORMATS: Final = tuple(READERS)
@@ -76,63 +76,27 @@ class Report:
         return not self.not_understood
 
 
-class ImportTarget(Protocol):
-    """The part of `Memory` that an import uses."""
+class ImportOptions(NamedTuple):
+    """How to import: the format, the zone of times without one, and whom it is with."""
 
-    async def append(
-        self,
-        conversation: str,
-        messages: MessageLike | Iterable[MessageLike],
-        *,
-        expected_seq: int | None = None,
-        idempotency_key: str | None = None,
-    ) -> Appended:
-        """See `firnline.Memory`."""
-        ...
-
-    async def branch(self, conversation: str, seq: int, name: str) -> Head:
-        """See `firnline.Memory`."""
-        ...
-
-    async def describe(
-        self,
-        conversation: str,
-        *,
-        project: str | None = None,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> Head:
-        """See `firnline.Memory`."""
-        ...
-
-    async def head(self, conversation: str) -> Head | None:
-        """See `firnline.Memory`."""
-        ...
-
-    async def read(
-        self,
-        conversation: str,
-        *,
-        first_seq: int = 0,
-        last_seq: int | None = None,
-        limit: int | None = None,
-    ) -> list[Entry]:
-        """See `firnline.Memory`."""
-        ...
-
-    async def import_(self, path: Path, *, progress: Progress | None = None) -> Manifest:
-        """See `firnline.Memory`."""
-        ...
+    as_format: str | None = None
+    zone: str = "UTC"
+    person: str | None = None
 
 
 async def import_file(
-    memory: ImportTarget, path: Path, *, as_format: str | None, zone: str, progress: Progress | None
+    memory: ImportTarget, path: Path, how: ImportOptions, *, progress: Progress | None
 ) -> Report:
     """Import a file, a zip or a folder; see `Memory.import_file`."""
-    if as_format is not None and as_format not in READERS:
-        raise InputError(f"{as_format!r} is an unknown format; choose one of {', '.join(FORMATS)}")
-    times, notes = zone_of(zone), Notes()
+    if how.as_format not in (None, *READERS):
+        raise InputError(
+            f"{how.as_format!r} is an unknown format; choose one of {', '.join(FORMATS)}"
+        )
+    times, notes = zone_of(how.zone), Notes()
+    if how.person is not None:
+        memory = PersonTarget(memory, how.person)
     with files(path, notes) as found:
-        named = await asyncio.to_thread(select_files, found, as_format, notes)
+        named = await asyncio.to_thread(select_files, found, how.as_format, notes)
         if [name for _, name in named] == [OWN] and found[0].name == path.name:
             return _report_of(await memory.import_(path, progress=progress))
         readable = [(file, name) for file, name in named if name in READERS]
