@@ -1,5 +1,6 @@
 """Imports for one person: what they said elsewhere is known here."""
 
+import gc
 import json
 
 import pytest
@@ -21,7 +22,7 @@ async def people(memory):
     return {head.person for head in await memory.conversations(limit=1_000)}
 
 
-async def test_every_imported_conversation_and_branch_is_with_the_person(memory, export):
+async def test_every_imported_conversation_and_branch_is_with_the_person(memory, export, caplog):
     report = await memory.import_file(export, person="ana")
     heads = await memory.conversations(person="ana")
     assert len(heads) == report.conversations + report.branches > 0
@@ -29,6 +30,8 @@ async def test_every_imported_conversation_and_branch_is_with_the_person(memory,
     assert (again.added, again.known) == (0, report.messages)
     with pytest.raises(InputError, match="with another person"):
         await memory.import_file(export, person="ben")
+    gc.collect()
+    assert not [one for one in caplog.records if one.name == "asyncio"]
     assert await people(memory) == {"ana"}
     assert (await memory.import_file(export)).added == 0
     assert await people(memory) == {"ana"}

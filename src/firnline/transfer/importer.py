@@ -181,8 +181,9 @@ class _TaskGroup:
 
     async def _wait(self, when: str) -> None:
         done, self._tasks = await asyncio.wait(self._tasks, return_when=when)
-        for task in done:
-            task.result()
+        # Several may fail at once: an error that is not looked at would be logged.
+        if errors := [error for task in done if (error := task.exception())]:
+            raise errors[0]
 
 
 @asynccontextmanager
