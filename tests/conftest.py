@@ -12,6 +12,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
+import anyio._backends._asyncio
 import hypothesis
 import pytest
 
@@ -19,6 +20,9 @@ from firnline import Memory
 from firnline.engine import recall
 from support import debian, mongo_server, postgres_server, selection
 from support.selection import BACKENDS, backend
+
+# pytest rewrites what anyio imports, which CPython 3.11.7 refuses in a deep stack: so it is now.
+assert anyio._backends._asyncio
 
 # No deadline: speed is measured in benchmarks.
 EXAMPLES = 400 if "FIRNLINE_TORTURE" in os.environ else 40
