@@ -11,7 +11,7 @@ the newest entries, then as quotes of the entries before, or of whatever matches
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -28,13 +28,7 @@ from firnline.context.context import (
     Section,
     ranges,
 )
-from firnline.context.layout import (
-    FREE_SHARE,
-    Layout,
-    OpenLayouts,
-    closed_layout,
-    unanswered_tokens,
-)
+from firnline.context.layout import FREE_SHARE, Layout, OpenLayouts, closed_layout, fitting_round
 from firnline.context.material import Material
 from firnline.context.plan import Plan, Unit, View, is_question, units
 from firnline.context.quote import Group, HitGroups
@@ -48,7 +42,7 @@ from firnline.context.render import (
     shortened,
 )
 from firnline.context.summaries import Summaries
-from firnline.context.verbatim import SizedUnit, holds_whole_log, sized_units
+from firnline.context.verbatim import SizedUnit, holds_whole_log, sized_units, trimmed
 from firnline.errors import BudgetError
 from firnline.log.entry import Entry, live
 from firnline.log.hit import Hit
@@ -98,7 +92,7 @@ class _Assembly:
         self.degraded: list[str] = list(material.problems)
         self.room = budget.limit - material.tools_tokens - self.framing
         self.must: dict[str, tuple[Piece, ...]] = {}
-        self.notes = 0
+        self.notes = self.memory_tokens = 0
         self.stated = ""
         self.summaries = Summaries(view, plan, budget, material, sizes)
 
@@ -113,19 +107,21 @@ class _Assembly:
         # If one message is as large as the limit, there is room for digests all the same.
         least = _LEAST_MEMORY * sum(digest.tokens for digest in self.view.digests)
         self.room = max(self.room - self.budget.limit + self.limit, min(self.room, least), 0)
-        asked = sum(piece.tokens for piece in question)
+        given = (*question, *self._round())
+        asked = sum(piece.tokens for piece in given)
         task = self._task(min((self.room + asked) // _TASK_SHARE, self.room))
-        layout = self._layout(asked)
+        layout = self._layout(given)
         self._note_memory(layout)
-        important = self._taken(layout.important)
-        digests = self._taken(self.summaries.section(layout.digests, self.units, layout.first))
-        self.stated = "\n".join(m.text for m in (*important.messages, *digests.messages))
-        recent = self._newest(question, layout)
+        self._memory(layout, Section("recent"))
+        recent = self._newest(given, layout)
+        pinned = self._pins_outside(recent)
+        self._memory(layout, recent)
         recent, opened, recalled = self._quoted(layout, recent)
+        important, digests = self._memory(layout, recent)
         digests, recent = self._with_notes(digests, recent, opened, recalled)
         sections = [
             Section("system", self.must["system"]),
-            Section("pinned", self._pins_outside(recent)),
+            pinned,
             task,
             important,
             digests,
@@ -244,6 +240,12 @@ class _Assembly:
         self._leave_out(f"the middle of message {asked.seq}", "too long")
         return (short,)
 
+    def _round(self) -> tuple[Piece, ...]:
+        """The pieces of the round that is not answered yet, if all of it fits."""
+        late = fitting_round(self.plan, self.material.question, self.units, self.room)
+        self.room -= sum(one.tokens for one in late)
+        return tuple(piece for one in late for piece in one.pieces)
+
     def _task(self, cap: int) -> Section:
         if not self.material.task:
             return Section("task")
@@ -254,7 +256,7 @@ class _Assembly:
                 self._leave_out("the task", "it does not fit")
                 return Section("task")
             piece = short
-        return self._taken(Section("task", (piece,)))
+        return self._take(Section("task", (piece,)))
 
     # -- memory -------------------------------------------------------------------------------
 
@@ -268,14 +270,13 @@ class _Assembly:
         """Whether there is a question for which messages may be quoted."""
         return bool(self.material.recall_tokens)
 
-    def _layout(self, asked: int) -> Layout:
+    def _layout(self, given: Sequence[Piece]) -> Layout:
         """How the room is split; shares do not depend on the question, so that they stay."""
-        free = self.room + asked
+        free = self.room + sum(piece.tokens for piece in given)
         if not self.opens:
             late = self.material.recall_tokens or 0
             worthy = self.hits.best_before(self.plan.recent_from)
-            unanswered = unanswered_tokens(self.material.question, self.units)
-            most = max(min(late, self.room - unanswered), 0)
+            most = max(min(late, self.room), 0)
             return closed_layout(
                 self.plan,
                 self.summaries,
@@ -294,21 +295,33 @@ class _Assembly:
             hits=self.hits,
             found=self.units,
             free=free,
-            asked=asked,
+            given=given,
             notes=self.notes,
         )
         return layouts.best()
 
     def _note_memory(self, layout: Layout) -> None:
         """Note what of the memory does not fit."""
-        if layout.cut:
-            self._leave_out(layout.cut, "no room")
+        if layout.important.cut:
+            self._leave_out(layout.important.cut, "no room")
         versions = {digest.version for digest, _ in layout.digests}
         before = self.summaries.before(layout.first)
         missing = [digest.version for digest in before if digest.version not in versions]
         if missing:
             self._leave_out(f"digest {missing[-1]} and those before it", "no room")
             self.degraded.append(NO_ROOM_FOR_DIGESTS)
+
+    def _memory(self, layout: Layout, recent: Section) -> tuple[Section, Section]:
+        """Important data and digests, without what is there as a message."""
+        pieces = (*recent.pieces, *self.must["pinned"])
+        entries = [p.entry for p in pieces if p.entry and p.entry.message.text in p.message.text]
+        texts = {entry.message.text for entry in entries}
+        important = self.summaries.data_without(layout.important, texts)
+        digests = self.summaries.section(layout.digests, entries)
+        tokens = important.tokens + digests.tokens
+        self.room, self.memory_tokens = self.room + self.memory_tokens - tokens, tokens
+        self.stated = "\n".join(m.text for m in (*important.messages, *digests.messages))
+        return important, digests
 
     def _gaps(self, recent: Section) -> tuple[range, range]:
         """What is neither digested nor shown: before the newest messages, and after the question.
@@ -329,7 +342,7 @@ class _Assembly:
 
     def _without_pins(self, gap: range) -> range:
         pins = {piece.entry.seq for piece in self.must["pinned"] if piece.entry}
-        return _trimmed(gap, pins)
+        return trimmed(gap, pins)
 
     def _with_notes(
         self, digests: Section, recent: Section, opened: Section, recalled: Section
@@ -349,7 +362,7 @@ class _Assembly:
 
         None if quotes are scattered over it: they say themselves that they are some of many.
         """
-        gap = _trimmed(gap, quoted)
+        gap = trimmed(gap, quoted)
         if not gap:
             return ()
         scattered = not quoted.isdisjoint(gap)
@@ -374,24 +387,24 @@ class _Assembly:
 
     # -- the newest entries -------------------------------------------------------------------
 
-    def _newest(self, question: tuple[Piece, ...], layout: Layout) -> Section:
+    def _newest(self, given: tuple[Piece, ...], layout: Layout) -> Section:
         """The newest messages; if they need no notes on gaps, the room for these is used."""
         before = self.room, len(self.left_out), len(self.degraded)
-        recent = self._recent(question, layout.first, self.room + self.notes - layout.kept)
+        recent = self._recent(given, layout.first, self.room + self.notes - layout.kept)
         if any(self._gaps(recent)):
             self.room = before[0]
             del self.left_out[before[1] :], self.degraded[before[2] :]
-            recent = self._recent(question, layout.first, self.room - layout.kept)
+            recent = self._recent(given, layout.first, self.room - layout.kept)
         if self.asks or not any(self._gaps(recent)):
             self.room, self.notes = self.room + self.notes, 0
         return recent
 
-    def _recent(self, question: tuple[Piece, ...], start: int, room: int) -> Section:
-        """The newest units from `start` on that fit, and always the question."""
-        asked = self.material.question.seq if self.material.question else -1
+    def _recent(self, given: tuple[Piece, ...], start: int, room: int) -> Section:
+        """The newest units from `start` on that fit, and always those given."""
+        there = {piece.entry.seq: piece for piece in given if piece.entry}
         shown: list[tuple[Piece, ...]] = []
         count = 0
-        used = sum(piece.tokens for piece in question if asked >= start)
+        used = sum(piece.tokens for seq, piece in there.items() if seq >= start)
         tail = [sized for sized in self.units if sized.unit.last_seq >= start]
         for sized in reversed(tail):
             unit = sized.unit
@@ -399,18 +412,21 @@ class _Assembly:
             if most is not None and count and count + len(unit.entries) > most:
                 break
             cap = room if self.plan.recent_tokens is None else self.plan.recent_tokens - used
-            pieces = self._fitting(sized, min(room, cap), question)
+            pieces = self._fitting(sized, min(room, cap), there)
             if pieces is None:
                 self._leave_out(f"{_named(unit)} and those before", "no room")
                 break
-            extra = sum(p.tokens for p in pieces if not p.entry or p.entry.seq != asked)
+            extra = _beyond(there, pieces)
             room, used, count = room - extra, used + extra, count + len(unit.entries)
             self.room -= extra
             shown.append(pieces)
         for problem in self._problem_units():
             if problem.last_seq >= start:
                 self._leave_out(_named(problem), problem.problem)
-        return Section("recent", self._with_question(question, shown[::-1]), self._why(start))
+        pieces = tuple(chain(*shown[::-1]))
+        seqs = {piece.entry.seq for piece in pieces if piece.entry}
+        older = (piece for seq, piece in there.items() if seq not in seqs)
+        return Section("recent", (*older, *pieces), self._why(start))
 
     def _why(self, first: int) -> str:
         """Which digests are opened, because there is room for what they cover."""
@@ -419,29 +435,18 @@ class _Assembly:
         noun = "digest" if len(opened) == 1 else "digests"
         return f"{noun} {ranges(opened)} opened: there is room" if opened else ""
 
-    def _with_question(
-        self, question: tuple[Piece, ...], shown: Sequence[tuple[Piece, ...]]
-    ) -> tuple[Piece, ...]:
-        """The pieces with the question, which may be older than all of them."""
-        pieces = tuple(piece for group in shown for piece in group)
-        asked = self.material.question.seq if self.material.question else -1
-        there = any(piece.entry and piece.entry.seq == asked for piece in pieces)
-        return pieces if there else (*question, *pieces)
-
     def _fitting(
-        self, sized: SizedUnit, room: int, question: tuple[Piece, ...]
+        self, sized: SizedUnit, room: int, given: Mapping[int, Piece]
     ) -> tuple[Piece, ...] | None:
         """The unit, complete or with long messages shortened; None if it does not fit."""
         unit = sized.unit
-        given = {p.entry.seq: p for p in question if p.entry}
-        asked = next(iter(given), -1)
         pieces = tuple(given.get(p.entry.seq, p) if p.entry else p for p in sized.pieces)
-        if unit.last_seq == asked:
+        if all(entry.seq in given for entry in unit.entries):
             return pieces
         long = self.plan.long_tokens
         too_long = long is not None and sized.tokens > long
         room = min(room, long // 2) if long is not None and too_long else room
-        if sum(p.tokens for p in pieces if p.entry and p.entry.seq != asked) <= room:
+        if _beyond(given, pieces) <= room:
             return pieces
         # Only a unit that could never fit is shortened; old units are left out instead.
         newest = unit.last_seq == self.view.next_seq - 1 or unit.tokens > self.budget.limit // 2
@@ -449,10 +454,12 @@ class _Assembly:
         self._note_short(short or ())
         return short
 
-    def _pins_outside(self, recent: Section) -> tuple[Piece, ...]:
+    def _pins_outside(self, recent: Section) -> Section:
         inside = {entry.seq for entry in recent.entries}
         pins = self.must["pinned"]
-        return tuple(p for p in pins if p.entry and p.entry.seq not in inside)
+        outside = tuple(p for p in pins if p.entry and p.entry.seq not in inside)
+        self.room += sum(p.tokens for p in pins) - sum(p.tokens for p in outside)
+        return Section("pinned", outside)
 
     # -- quoted entries -----------------------------------------------------------------------
 
@@ -515,7 +522,8 @@ class _Assembly:
 
     def _is_stated(self, group: Group) -> bool:
         texts = [entry.message.text for entry in group]
-        return len(texts[0]) >= STATED_CHARS_MIN and all(text in self.stated for text in texts)
+        long = len(texts[0]) >= STATED_CHARS_MIN and quote.can_be_quoted(group)
+        return long and all(text in self.stated for text in texts)
 
     def _older(self, layout: Layout, recent: Section, present: set[int]) -> tuple[Piece, ...]:
         """Quotes of the messages before the first one shown, in the room that is left for them.
@@ -556,9 +564,9 @@ class _Assembly:
         for sized in reversed(self.units):
             if self._is_full() or tries == _EXCERPTS_MAX:
                 break
-            if sized.first_seq >= layout.first or not present.isdisjoint(
-                entry.seq for entry in sized.unit.entries
-            ):
+            entries = sized.unit.entries
+            there = not present.isdisjoint(entry.seq for entry in entries)
+            if sized.first_seq >= layout.first or there or self._is_stated(entries):
                 continue
             tries += 1
             pieces = shortened(sized.pieces, self.room, self.sizes)
@@ -582,7 +590,7 @@ class _Assembly:
 
     # -- bookkeeping --------------------------------------------------------------------------
 
-    def _taken(self, section: Section) -> Section:
+    def _take(self, section: Section) -> Section:
         self.room -= section.tokens
         return section
 
@@ -590,18 +598,13 @@ class _Assembly:
         self.left_out.append(LeftOut(what, why))
 
 
+def _beyond(given: Collection[int], pieces: Sequence[Piece]) -> int:
+    """The tokens of the pieces besides those given."""
+    return sum(p.tokens for p in pieces if p.entry is None or p.entry.seq not in given)
+
+
 def _seq(pieces: Sequence[Piece]) -> int:
     return min(piece.entry.seq for piece in pieces if piece.entry)
-
-
-def _trimmed(gap: range, without: Collection[int]) -> range:
-    """The range without numbers at its ends."""
-    first, last = gap.start, gap.stop - 1
-    while first <= last and first in without:
-        first += 1
-    while last >= first and last in without:
-        last -= 1
-    return range(first, last + 1)
 
 
 def _named(unit: Unit) -> str:

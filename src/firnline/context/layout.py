@@ -14,12 +14,12 @@ from typing import Final
 
 from firnline.context import quote
 from firnline.context.budget import Budget
-from firnline.context.context import Section
+from firnline.context.context import Piece
 from firnline.context.material import Material
 from firnline.context.plan import Plan, View, ends_round
 from firnline.context.quote import HitGroups
 from firnline.context.render import Sizes
-from firnline.context.summaries import Summaries, Summary
+from firnline.context.summaries import ShownData, Summaries, Summary
 from firnline.context.verbatim import (
     FIRST_STEPS,
     STEP,
@@ -50,12 +50,11 @@ class Layout:
 
     `kept` tokens are for quotes of hits. Older messages are quoted in `fill` tokens, before the
     first question from `place` on. `spare` tokens are kept for the messages to come before the next
-    digest. `cut` says what of the important data does not fit.
+    digest.
     """
 
     first: int
-    important: Section
-    cut: str
+    important: ShownData
     digests: Sequence[Summary]
     kept: int = 0
     fill: int = 0
@@ -76,26 +75,40 @@ def closed_layout(
     if plan.memory_tokens is not None:
         share = min(share, plan.memory_tokens)
     share = min(share, room - kept)
-    important, cut = summaries.data(share)
+    important = summaries.data(share)
     found = summaries.fitting(share - important.tokens)
     digests = [one for one in found if stands_before(one.digest, plan.recent_from)]
-    return Layout(plan.recent_from, important, cut, digests, kept)
+    return Layout(plan.recent_from, important, digests, kept)
 
 
-def unanswered_tokens(question: Entry | None, found: Sequence[SizedUnit]) -> int:
-    """The tokens of the calls and results that follow the question, until there is an answer."""
+def unanswered(question: Entry | None, found: Sequence[SizedUnit]) -> list[SizedUnit]:
+    """The calls and results that follow the question, until there is an answer."""
     later = [sized for sized in found if question is not None and sized.first_seq > question.seq]
-    if any(ends_round(entry.message) for sized in later for entry in sized.unit.entries):
-        return 0
-    return sum(sized.tokens for sized in later)
+    ended = any(ends_round(entry.message) for sized in later for entry in sized.unit.entries)
+    return [] if ended else later
+
+
+def fitting_round(
+    plan: Plan, question: Entry | None, found: Sequence[SizedUnit], room: int
+) -> list[SizedUnit]:
+    """What follows the question until there is an answer, if the plan and the room allow all of it.
+
+    Without the results that it has already, an agent calls its tools again.
+    """
+    late = unanswered(question, found)
+    room = room if plan.recent_tokens is None else min(room, plan.recent_tokens)
+    many = plan.recent_count is not None and sum(len(o.pieces) for o in late) > plan.recent_count
+    long = plan.long_tokens is not None and any(one.tokens > plan.long_tokens for one in late)
+    return [] if many or long or sum(one.tokens for one in late) > room else late
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenLayouts:
     """The layouts of a strategy that opens digests.
 
-    `found` are the units that can be shown, `free` is the room without what is required but the
-    question, `asked` the question's tokens, and `notes` are reserved for notes on gaps.
+    `found` are the units that can be shown, `given` the pieces of the question and its round, which
+    are there in any case, `free` is the room with those, and `notes` are reserved for notes on
+    gaps.
     """
 
     view: View
@@ -107,7 +120,7 @@ class OpenLayouts:
     hits: HitGroups
     found: Sequence[SizedUnit]
     free: int
-    asked: int
+    given: Sequence[Piece]
     notes: int
 
     def best(self) -> Layout:
@@ -125,11 +138,18 @@ class OpenLayouts:
             steps += -(-(wanted - spare) // self.step)
         return replace(layout, kept=wanted)
 
+    @cached_property
+    def asked(self) -> int:
+        """The tokens of the question and its round."""
+        return sum(piece.tokens for piece in self.given)
+
     def _most_quotes(self) -> int:
-        """The most room for quotes, next to the messages of a round that is not answered yet."""
+        """The most room for quotes, next to a round that does not fit as a whole."""
         stated = self.budget.recall_tokens
         room = self.free - self.asked
-        room -= min(unanswered_tokens(self.material.question, self.found), room // 2)
+        there = {piece.entry.seq for piece in self.given if piece.entry}
+        late = unanswered(self.material.question, self.found)
+        room -= min(sum(one.tokens for one in late if one.first_seq not in there), room // 2)
         most = quote.most_quotes(room)
         return most if stated is None else min(most, stated)
 
@@ -174,21 +194,20 @@ class OpenLayouts:
 
     def _on_grid(self, grid: int, room: int) -> Layout | None:
         """The layout whose first message begins a step of the grid; None if none fits."""
-        important, cut = self.summaries.data(self.share)
+        important = self.summaries.data(self.share)
         digests = self.summaries.fitting(self.share - important.tokens)
         shown = self._first_shown(important, digests, grid, room)
         if shown is None:
             return None
         # What is shown needs no important data, which makes room for more.
-        important, cut = self.summaries.data(self.share, shown.first)
+        important = self.summaries.data(self.share, shown.first)
         shown = self._first_shown(important, digests, grid, room) or shown
-        important, cut = self.summaries.data(self.share, shown.first)
+        important = self.summaries.data(self.share, shown.first)
         used = sum(sized.tokens for sized in self.found if sized.first_seq >= shown.first)
         before = self._before(shown.first, important, digests)
         return Layout(
             shown.first,
             important,
-            cut,
             [one for one in digests if stands_before(one.digest, shown.first)],
             fill=room - before - shown.tokens,
             spare=shown.tokens - used,
@@ -196,27 +215,26 @@ class OpenLayouts:
         )
 
     def _first_shown(
-        self, important: Section, digests: Sequence[Summary], grid: int, room: int
+        self, important: ShownData, digests: Sequence[Summary], grid: int, room: int
     ) -> Shown | None:
         before = partial(self._before, important=important, digests=digests)
         return first_shown(self.found, self.tail, before, room=room, step=self.step, grid=grid)
 
-    def _before(self, first: int, important: Section, digests: Sequence[Summary]) -> int:
+    def _before(self, first: int, important: ShownData, digests: Sequence[Summary]) -> int:
         """The tokens of what stands for the messages before `first`."""
         memory = sum(one.piece.tokens for one in digests if stands_before(one.digest, first))
-        question = self.material.question
-        apart = self.asked if question is not None and question.seq < first else 0
+        apart = sum(p.tokens for p in self.given if p.entry and p.entry.seq < first)
         return memory + important.tokens + apart
 
     def _only_newest(self, room: int) -> Layout:
         """The layout if there is hardly room for messages next to the question."""
-        important, cut = self.summaries.data(self.share)
+        important = self.summaries.data(self.share)
         digests = self.summaries.fitting(self.share - important.tokens)
         first = self.view.next_seq
         if self.found and not self.material.recall_tokens:
             first = self.found[-1].first_seq
         memory = important.tokens + sum(one.piece.tokens for one in digests)
-        return Layout(first, important, cut, digests, fill=max(room - memory - self.asked, 0))
+        return Layout(first, important, digests, fill=max(room - memory - self.asked, 0))
 
     def _needs_no_note(self, first: int) -> bool:
         """Whether digests cover what comes before, and the question comes after; or quotes do."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from firnline.context.budget import Budget
@@ -10,8 +12,8 @@ from firnline.context.context import Piece, Section
 from firnline.context.material import Material
 from firnline.context.plan import Plan, View, data_room
 from firnline.context.render import NOTHING_YET, Sizes, render_data, render_digest, without_texts
-from firnline.context.verbatim import SizedUnit, stands_before
-from firnline.log.entry import Digest
+from firnline.context.verbatim import stands_before
+from firnline.log.entry import Digest, Entry
 from firnline.log.message import Message
 
 _DATA_STEPS: Final = 16
@@ -25,10 +27,16 @@ class Summary(NamedTuple):
 
 
 class ShownData(NamedTuple):
-    """The section of important data, and what of it does not fit."""
+    """The section of important data, what of it does not fit, and the data it shows."""
 
     section: Section
-    cut: str
+    cut: str = ""
+    data: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the section."""
+        return self.section.tokens
 
 
 class Summaries:
@@ -76,21 +84,29 @@ class Summaries:
         """The newest part of each list that fits, in steps."""
         data = self._material.data(first) if self._plan.important else {}
         if not any(data.values()):
-            return ShownData(Section("important"), "")
+            return ShownData(Section("important"))
         low, high = 0, _DATA_STEPS  # steps that fit, and that may fit
         if first is None and self._view.data_tokens > room:  # skip sizes that certainly do not
             high = min(room * _DATA_STEPS // self._view.data_tokens + 1, _DATA_STEPS)
-        best, steps = Section("important"), high
+        best, steps = ShownData(Section("important")), high
         while low < high:
             kept = _newest_part(data, steps / _DATA_STEPS)
             piece = self._sizes.piece(Message.user(render_data(kept)))
             if piece.tokens <= room:
-                low, best = steps, Section("important", (piece,))
+                low, best = steps, ShownData(Section("important", (piece,)), data=kept)
             else:
                 high = steps - 1
             steps = (low + high + 1) // 2
         cut = "" if low == _DATA_STEPS else "the older part of the important data"
-        return ShownData(best, cut if low else "the important data")
+        return best._replace(cut=cut if low else "the important data")
+
+    def data_without(self, shown: ShownData, texts: Collection[str]) -> Section:
+        """The section of important data without what is there as a message."""
+        left = {name: _without(value, texts) for name, value in shown.data.items()}
+        if left == shown.data:
+            return shown.section
+        pieces = (self._sizes.piece(Message.user(render_data(left))),)
+        return replace(shown.section, pieces=pieces if any(left.values()) else ())
 
     # -- digests ------------------------------------------------------------------------------
 
@@ -123,16 +139,22 @@ class Summaries:
         text = render_digest(digest, self._plan.heading, residue=residue)
         return self._sizes.piece(Message(self._plan.digest_role, text))
 
-    def section(self, shown: Sequence[Summary], found: Sequence[SizedUnit], first: int) -> Section:
-        """The section of digests, without what messages say that are shown from `first` on."""
+    def section(self, shown: Sequence[Summary], entries: Sequence[Entry] = ()) -> Section:
+        """The section of digests, without what is there as messages of these entries."""
         pieces = []
         for digest, piece in shown:
-            inside = (sized.unit for sized in found if first <= sized.first_seq <= digest.last_seq)
-            texts = [entry.message.text for unit in inside for entry in unit.entries]
+            texts = [entry.message.text for entry in entries if entry.seq <= digest.last_seq]
             shorter = without_texts(piece.message, texts)
             pieces.append(piece if shorter is None else self._sizes.piece(shorter))
         why = f"messages {shown[0][0].first_seq}-{shown[-1][0].last_seq}" if shown else ""
         return Section("digests", tuple(pieces), why)
+
+
+def _without(value: Any, texts: Collection[str]) -> Any:
+    """A list without texts that are there already; other values as they are."""
+    if not isinstance(value, list):
+        return value
+    return [item for item in value if not (isinstance(item, str) and item in texts)]
 
 
 def _newest_part(data: Mapping[str, Any], share: float) -> dict[str, Any]:

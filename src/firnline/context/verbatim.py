@@ -142,3 +142,13 @@ def _steps(found: Sequence[SizedUnit], step: int) -> Iterator[tuple[SizedUnit, b
         else:
             begins = found[at - 1].start // step != sized.start // step
         yield sized, begins
+
+
+def trimmed(gap: range, without: Collection[int]) -> range:
+    """The range without numbers at its ends."""
+    first, last = gap.start, gap.stop - 1
+    while first <= last and first in without:
+        first += 1
+    while last >= first and last in without:
+        last -= 1
+    return range(first, last + 1)

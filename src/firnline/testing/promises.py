@@ -75,6 +75,20 @@ PROMISES: Final = (
         "A model that reads twenty messages to find one finds the wrong one.",
     ),
     Promise(
+        "split-by-need",
+        "The room of a context is split by what there is to show: the newest question and "
+        "the tool results that follow it are whole if they fit, and a context of 1,000 "
+        "tokens or more finds the answers that recall finds with 85% of its tokens, but for"
+        " three in a hundred.",
+        "Fixed shares waste room in one prompt and lack it in the next.",
+    ),
+    Promise(
+        "seqs-exact",
+        "`context.seqs` names exactly the messages that are there word for word, quoted "
+        "ones too; a message is there once, and one that is shortened is not named.",
+        "What an application is told about a prompt has to be what the model reads.",
+    ),
+    Promise(
         "no-wait",
         "A context waits for no digest by default; it shows the best there is, and digests are "
         "created in the background.",

@@ -185,7 +185,7 @@ def prove_context(context: Context, entries: Sequence[Entry], *, past: bool = Fa
     for unit in units(entries):
         present = {entry.seq for entry in unit.entries} & in_any_form
         assert not present or len(present) == len(unit.entries), "a unit is incomplete"
-    texts = {message.get("content") for message in sent}
+    texts = [message.get("content") for message in sent]
     quotes = "\n".join(text for text in texts if isinstance(text, str))
     for seq in shown:
         whole = entries[seq].message.to_openai().get("content") in texts
