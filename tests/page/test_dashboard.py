@@ -220,6 +220,10 @@ def test_a_conversation_that_cost_more_than_its_full_history_says_so(site, page)
     expect(told).not_to_have_class("good")
     expect(page.locator(".chart figcaption")).to_contain_text("more than that")
     expect(page.locator(".chart path.saved")).to_have_count(0)
+    numbers = page.get_by_role("region", name="In numbers")
+    expect(numbers).to_contain_text("more tokens than the full history")
+    page.get_by_role("region", name="Cost").locator("summary").click()
+    expect(page.locator("details tbody tr").last).to_contain_text(re.compile(r"-\d"))
 
 
 def test_without_a_turn_the_cost_is_explained(site, page):

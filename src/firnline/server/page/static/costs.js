@@ -84,7 +84,7 @@ function Table({ points }) {
   return html`<details><summary>As a table</summary><div class="scroll" tabindex="0" role="group" aria-label="Tokens over time"><table>
     <thead><tr><th>until</th><th class="n">turns</th><th class="n">sent</th><th class="n">full history</th><th class="n">saved</th></tr></thead>
     <tbody>${points.map((one, n) => html`<tr key=${n}><td class="nowrap">${when(one.until)}</td><td class="n">${number(one.turns)}</td><td class="n">${number(one.sent)}</td>
-      <td class="n">${number(one.whole)}</td><td class="n">${percent(Math.max(1 - one.sent / Math.max(one.whole, 1), 0))}</td></tr>`)}</tbody></table></div></details>`;
+      <td class="n">${number(one.whole)}</td><td class="n">${percent(1 - one.sent / Math.max(one.whole, 1))}</td></tr>`)}</tbody></table></div></details>`;
 }
 
 export function Costs({ costs, stats }) {

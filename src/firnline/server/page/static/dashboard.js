@@ -197,7 +197,7 @@ function Numbers({ stats, costs }) {
     <${Figure} of=${compact(stats.messages)} title=${number(stats.messages)}>messages, every one kept<//>
     <${Figure} of=${compact(stats.tokens)} title=${number(stats.tokens)}>tokens<//>
     ${stats.archived > 0 && html`<${Figure} of=${percent(stats.archived / Math.max(stats.messages, 1))}>of the messages archived<//>`}
-    <${Figure} of=${total?.turns ? percent(Math.max(1 - total.sent / Math.max(total.whole, 1), 0)) : '–'}>fewer tokens than the full history<//>
+    <${Figure} of=${total?.turns ? percent(Math.abs(1 - total.sent / Math.max(total.whole, 1))) : '–'}>${total?.sent > total?.whole ? 'more' : 'fewer'} tokens than the full history<//>
   </section>`;
 }
 
