@@ -1,6 +1,7 @@
 """The laws of every prompt, over random logs, budgets and strategies, and switches between them."""
 
 import asyncio
+import os
 import random
 from typing import NamedTuple
 
@@ -19,7 +20,11 @@ from firnline.testing.strategy_conformance import prove_context
 from support.evidence_chats import evidence_chats
 from support.media import data_url, png
 
-quiet = settings(deadline=None, suppress_health_check=list(HealthCheck))
+quiet = settings(
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize="FIRNLINE_TORTURE" not in os.environ,  # `make torture` looks for new ones
+)
 WORDS = [f"{a}{b}" for a in ("lo", "ri", "ma", "ten", "sol") for b in ("bar", "ka", "vin", "del")]
 CHOICES = {
     "layered": strategies.layered(),
