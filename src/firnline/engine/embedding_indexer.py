@@ -78,6 +78,8 @@ class EmbeddingIndexer(BackgroundTask):
     async def step(self) -> float:
         """Embed what is new; what is left at the end is embedded by the next process."""
         await asyncio.sleep(limits.EMBED_IDLE_SECONDS)  # appends come in groups
+        if self._read_only:  # found while it was asked again
+            return self.poll_seconds
         try:
             await self._catch_up()
             self._failures = 0
