@@ -7,7 +7,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
-from functools import cache
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -27,7 +26,7 @@ from firnline.server.proxy.request import find_conversation_name as find_name
 from firnline.server.proxy.request import fingerprint, prefix_hashes
 from firnline.testing import ModelServer, call_tool
 from firnline.testing.conversations import conversations
-from firnline.testing.strategy_conformance import reference_encoder
+from support.dialects import entries, heads, size
 from support.live_server import running
 from support.rest_client import key_for
 
@@ -55,16 +54,6 @@ def client(url, **more):
     options = {"api_key": "sk-mine", "max_retries": 0, **more}
     SDKS.append(openai.OpenAI(base_url=f"{url}/v1", **options))
     return SDKS[-1]
-
-
-def entries(server, conversation):
-    """The log, read through the library."""
-    return [entry.message for entry in server.run(server.memory().read(conversation))]
-
-
-def heads(server):
-    found = server.run(server.memory().conversations(limit=1_000))
-    return [head.conversation for head in found]
 
 
 def log_of(*messages):
@@ -154,11 +143,6 @@ def test_a_conversation_is_named_by_path_header_or_metadata():
 
 
 # -- what a test reads ------------------------------------------------------------------------
-
-
-@cache  # the same texts are in request after request
-def size(text):
-    return len(reference_encoder().encode(text, disallowed_special=()))
 
 
 def reference_tokens(request):

@@ -9,7 +9,6 @@ import itertools
 import json
 import re
 import time
-from functools import cache
 
 import anthropic
 import httpx2
@@ -28,26 +27,26 @@ from firnline.server.proxy.translate import TRANSLATED, chat_messages, translate
 from firnline.server.streams import StreamListener
 from firnline.testing import ModelServer, call_tool, claude
 from firnline.testing.provider_rules import openai_problems
-from firnline.testing.strategy_conformance import reference_encoder
+from support.dialects import (
+    FACT,
+    FILLER,
+    HTTP,
+    MODEL,
+    PNG,
+    TOOLS,
+    answered_by_prompt,
+    both_tools,
+    entries,
+    heads,
+    recalling,
+    reference_tokens,
+    size,
+)
 from support.live_server import running
 
-MODEL = "gpt-4o"  # counted exactly, so the budget can be kept to the last token
 WAYS = ("native", "translated")
-# One for all tests: to make one takes longer than to ask.
-HTTP = httpx2.Client(timeout=60, limits=httpx2.Limits(max_keepalive_connections=0))
 ANN = {"user_id": "ann"}
 MARK = {"cache_control": {"type": "ephemeral"}}
-PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
-TOOLS = [
-    {
-        "name": name,
-        "description": f"Tells the {name}.",
-        "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}},
-    }
-    for name in ("weather", "clock")
-]
-FACT = "By the way, the vault's code word is Kestrel-7741, please keep it in mind."
-FILLER = "We walked along the river towards the old mill and talked about {n} and the {n}th bridge."
 
 
 @pytest.fixture
@@ -100,20 +99,6 @@ def said(text):
 
 def text_of(answer):
     return "".join(block.text for block in answer.content if block.type == "text")
-
-
-def entries(server, conversation=None):
-    """The log of the only conversation, or of the one that is named."""
-    if conversation is None:
-        (conversation,) = heads(server)
-
-    found = server.run(server.memory().read(conversation))
-    return [entry.message for entry in found]
-
-
-def heads(server):
-    found = server.run(server.memory().conversations(limit=1_000))
-    return [head.conversation for head in found]
 
 
 def drained(server):
@@ -336,13 +321,6 @@ def test_an_edited_question_becomes_a_branch(model, way):
 # -- tools, pictures, thoughts ----------------------------------------------------------------
 
 
-def both_tools(number=0):
-    """A model's message that calls both tools at once."""
-    calls = [call_tool(name, {"city": "Rome"})["tool_calls"][0] for name in ("weather", "clock")]
-    calls = [{**call, "id": f"{call['id']}_{number}"} for call in calls]
-    return {"content": "Let me see.", "tool_calls": calls}
-
-
 @pytest.mark.promise("pairs-whole")
 @pytest.mark.parametrize("stream", [False, True])
 def test_tools_are_called_in_parallel_and_their_results_remembered(model, way, stream):
@@ -448,48 +426,6 @@ def test_thoughts_are_kept_but_not_shown_to_another_provider(model):
 
 
 # -- long conversations -----------------------------------------------------------------------
-
-
-@cache  # the same texts are in request after request
-def size(text):
-    return len(reference_encoder().encode(text, disallowed_special=()))
-
-
-def texts_in(value):
-    """All that is said in a request, whatever the protocol: texts, names, inputs."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, dict):
-        hidden = ("type", "id", "tool_use_id", "tool_call_id", "role", "source", "image_url")
-        return [t for k, v in value.items() if k not in hidden for t in texts_in(v)]
-    return [t for item in value for t in texts_in(item)] if isinstance(value, list) else []
-
-
-def reference_tokens(request):
-    """What a request takes, counted here with the reference encoder, not by Firnline."""
-    total = 3 + sum(map(size, texts_in(request.get("system") or "")))
-    for message in request["messages"]:
-        total += 3 + sum(map(size, texts_in(message)))
-    return total + sum(map(size, texts_of_tools(request)))
-
-
-def texts_of_tools(request):
-    return [json.dumps(tool, separators=(",", ":")) for tool in request.get("tools") or ()]
-
-
-def answered_by_prompt(request):
-    """A model that knows only what is in its prompt, and calls tools when it is told to."""
-    last = request["messages"][-1]
-    returned = last["role"] == "tool" or "tool_result" in json.dumps(last)
-    text = [t for t in texts_in(last["content"]) if t.strip()][-1]
-    if returned:
-        return "The tools have answered."
-    if "use both tools" in text:
-        return both_tools(text[-6:].strip())
-    if "code word" in text and text.endswith("?"):
-        found = re.search(r"Kestrel-\d+", json.dumps(request["messages"]))
-        return f"It is {found.group()}." if found else "I do not know."
-    return f"Noted, {len(text)} letters of it."
 
 
 def talk(sdk, turns):
@@ -930,22 +866,6 @@ def test_without_a_key_nobody_is_answered(model, way):
 
 
 # -- recall tools -----------------------------------------------------------------------------
-
-
-def recalling(request):
-    """A model that recalls before it answers, if it can."""
-    names = {tool.get("name") or tool["function"]["name"] for tool in request.get("tools") or ()}
-    last = json.dumps(request["messages"][-1])
-    if "Kestrel" in last and ("tool_result" in last or '"tool"' in last):
-        return "Found: Kestrel-7741"
-    if "search_history" in names and "recall" in last:
-        call = call_tool("search_history", {"query": "vault code word"})["tool_calls"]
-        return {"content": "Let me look.", "tool_calls": call}
-    if "mixed" in last:
-        pair = ("search_history", "clock")
-        calls = [call_tool(name, {"query": "x"})["tool_calls"][0] for name in pair]
-        return {"content": None, "tool_calls": calls}
-    return "Noted."
 
 
 def test_several_rounds_are_one_answer_for_the_client(model):
