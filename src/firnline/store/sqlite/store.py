@@ -126,7 +126,7 @@ class SqliteStore:
     ) -> None:
         self._place = DatabaseFile(Path(path), read_only, full_sync, vfs, busy_seconds)
         self._clock = clock
-        self._heads = WriteBuffer(search.index_pending, CommitCounter(self._place))
+        self._heads = WriteBuffer(search.index_page, CommitCounter(self._place))
         self._topics = TopicCache()
         self._writer: Writer | None = None
         self._readers: Readers | None = None
@@ -421,18 +421,18 @@ class SqliteStore:
     async def _catch_up(self, tenant: str | None = None, conversation: str | None = None) -> None:
         """Index the present entries in bounded transactions, so that appends can run in between."""
         behind = await self._read(lambda con: search.unindexed(con, tenant, conversation))
-        for id_, until in behind:
-            while await self._change(partial(search.index_pending, conversation=id_, until=until)):
-                pass
+        while behind:
+            behind = await self._change(partial(search.index_page, behind=behind))
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
         """See `Store.rebuild_index`."""
         await self.scrub()  # else readers find the index corrupt, for what they cached of it
         await self._change(search.clear)
-        for id_, until in await self._read(search.unindexed):
-            while await self._change(partial(search.index_pending, conversation=id_, until=until)):
-                if progress is not None:
-                    progress(*await self._read(projects.indexed))
+        behind = await self._read(search.unindexed)
+        while behind:
+            behind = await self._change(partial(search.index_page, behind=behind))
+            if progress is not None:
+                progress(*await self._read(projects.indexed))
         if await self._read(lambda con: health.lacks_checksums(con, self._place)):
             await self._write(vectors.drop_damaged, alone=True)
             await self._write(checksums.rewrite, alone=True)
