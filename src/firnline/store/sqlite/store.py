@@ -49,6 +49,7 @@ from firnline.protocols import (
     EVERYTHING,
     Clock,
     Damage,
+    EmbeddedTo,
     Finding,
     Known,
     Pending,
@@ -446,6 +447,11 @@ class SqliteStore:
     async def embedders(self, key: Key) -> dict[str, int]:
         """See `Store.embedders`."""
         return await self._read(_on_conversation(key, vectors.embedders, {}))
+
+    async def embedded_in(self, tenant: str, model: str, scope: Scope) -> dict[str, EmbeddedTo]:
+        """See `Store.embedded_in`."""
+        work = partial(vectors.embedded_in, tenant=tenant, model=model, scope=scope)
+        return await self._read(work, proven=True)
 
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
