@@ -22,7 +22,7 @@ LONGER = {  # module: why it may be longer
     "log/entry.py": (490, "the values of the log and of what is derived from it"),
     "log/message.py": (515, "a message and its canonical form, best read together"),
     "client/verbs.py": (700, "the same verbs over HTTP, a few lines each"),
-    "protocols.py": (720, "the contracts are prose"),
+    "protocols.py": (740, "the contracts are prose"),
     "recall/tools.py": (490, "the tools as a model sees them, and how their answers are cut"),
     "server/rest/requests.py": (485, "every body and parameter of the API, a few lines each"),
     "store/ram.py": (855, "every promise of the protocol, to be read beside it"),
