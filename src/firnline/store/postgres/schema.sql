@@ -225,7 +225,7 @@ CREATE TABLE known_card (
     tenant       text COLLATE "C",
     name         text COLLATE "C",
     conversation bigint,
-    checksum     bytea NOT NULL,
+    checksum     bytea,
     PRIMARY KEY (kind, tenant, name)
 );
 CREATE INDEX known_card_conversation ON known_card (tenant, conversation)

@@ -22,7 +22,8 @@ def missing(
     connection: apsw.Connection, where: str, values: tuple[Any, ...] = ()
 ) -> list[tuple[str, str]]:
     """The kinds and names of known cards that are missing, or not as they were written last."""
-    return connection.execute(_MISSING.format(where=where), values).fetchall()
+    rows = connection.execute(_MISSING.format(where=where), values).fetchall()
+    return [(str(kind), str(name)) for kind, name in rows]
 
 
 def damaged_cards(connection: apsw.Connection, key: Key, number: int | None) -> list[Damage]:
