@@ -1,7 +1,8 @@
 """Temporary files with users' text, of which nothing stays, even if the process is killed.
 
 A folder is locked while its process lives. The lock ends with the process, so the next one that
-needs such a folder, or the next start of the server, finds what a killed process has left.
+needs such a folder, or the next start of the server, finds what a killed process has left. On
+Linux, `ScratchFolder.file` has no name, so its text is gone with the process.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import shutil
 import stat
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 try:
     import fcntl
@@ -27,6 +28,7 @@ class ScratchFolder:
     def __init__(self) -> None:
         remove_stale()
         self.path, self._lock = _create()
+        self._files: list[BinaryIO] = []
 
     def __enter__(self) -> Path:
         return self.path
@@ -34,10 +36,23 @@ class ScratchFolder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def file(self, name: str) -> Path:
+        """The path of a new file, to be written and read as often as needed until `close`."""
+        path = self.path / name
+        file = path.open("xb")
+        self._files.append(file)
+        opened = Path(f"/proc/self/fd/{file.fileno()}")
+        if opened.exists():  # each time it is opened, it is another reader of the same file
+            path.unlink()
+            path.symlink_to(opened)
+        return path
+
     def close(self) -> None:
         """Delete the folder; again does nothing."""
         if self._lock is None:
             return
+        for file in self._files:
+            file.close()
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
         self._lock = None
