@@ -7,6 +7,7 @@ Linux, `ScratchFolder.file` has no name, so its text is gone with the process.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import stat
@@ -16,10 +17,13 @@ from typing import BinaryIO, Final
 
 try:
     import fcntl
+    import resource
 except ImportError:  # Windows: folders are deleted at their end, but not after a crash
     fcntl = None  # type: ignore[assignment]
 
 PREFIX: Final = "firnline-scratch-"
+_NUMBERS_MAX: Final = 4096
+_turns: Final = itertools.count()
 
 
 class ScratchFolder:
@@ -39,23 +43,38 @@ class ScratchFolder:
     def file(self, name: str) -> Path:
         """The path of a new file, to be written and read as often as needed until `close`."""
         path = self.path / name
-        file = path.open("xb")
-        self._files.append(file)
-        opened = Path(f"/proc/self/fd/{file.fileno()}")
-        if opened.exists():  # each time it is opened, it is another reader of the same file
+        with path.open("xb") as file:
+            own = _keep_open(file)
+        if own is not None:  # each time it is opened, it is another reader of the same file
+            self._files.append(own)
             path.unlink()
-            path.symlink_to(opened)
+            path.symlink_to(f"/proc/self/fd/{own.fileno()}")
         return path
 
     def close(self) -> None:
         """Delete the folder; again does nothing."""
         if self._lock is None:
             return
-        for file in self._files:
-            file.close()
         shutil.rmtree(self.path, ignore_errors=True)
+        for file in self._files:  # then, so that no path leads to another file of this number
+            file.close()
         os.close(self._lock)
         self._lock = None
+
+
+def _keep_open(file: BinaryIO) -> BinaryIO | None:
+    """The same open file under a number that is not soon used again; None if it cannot be reopened.
+
+    Otherwise a late reader, whose job was canceled, could find another tenant's file there.
+    """
+    if fcntl is None or not Path(f"/proc/self/fd/{file.fileno()}").exists():
+        return None
+    most = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] % 2**31, _NUMBERS_MAX)
+    number = most // 2 + next(_turns) % max(most // 2 - 1, 1)
+    try:
+        return os.fdopen(fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, number), "rb")
+    except OSError:  # too many open files
+        return None
 
 
 def remove_stale() -> None:
