@@ -9,12 +9,17 @@ import asyncio
 import gc
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+
+SECONDS = 0.1
+"""How long anything may hold up the loop, in CPU time."""
+TRIES = 3
+"""Caches that are shared with other processes slow down what runs: then it is tried again."""
 
 
 @dataclass
@@ -99,3 +104,15 @@ def watched(loop: asyncio.AbstractEventLoop, *, least: float = 0.02) -> Iterator
         gc.enable()
         if beats is not None:
             beats.stop()
+
+
+def is_light(loop: asyncio.AbstractEventLoop, ask: Callable[[], object]) -> str:
+    """What holds up the loop for too long each time it is tried; empty if nothing does."""
+    report = ""
+    for _ in range(TRIES):
+        with watched(loop) as watch:
+            ask()
+        if watch.longest < SECONDS:
+            return ""
+        report = watch.report()
+    return report
