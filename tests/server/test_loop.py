@@ -252,6 +252,10 @@ ANSWERS = {
     "many calls in events": lambda: frames(
         *(chunk(tool_calls=[each]) for each in MANY_CALLS), chunk("tool_calls")
     ),
+    "many annotations": lambda: complete(content="x", annotations=[[]] * 30 * VALUES),
+    "claude's citations": lambda: message(
+        "end_turn", {"type": "text", "text": "x", "citations": [[]] * 30 * VALUES}
+    ),
     "claude's many blocks": lambda: message("end_turn", *BLOCKS),
     "claude's call with many arguments": lambda: message(
         "tool_use", {"type": "tool_use", "id": "t", "name": "clock", "input": json.loads(LISTS)}

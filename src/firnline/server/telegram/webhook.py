@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -20,6 +19,7 @@ from pydantic import SecretStr
 from firnline.engine.events import Events
 from firnline.errors import ConflictError, FirnlineError, InputError
 from firnline.log.entry import Card
+from firnline.log.json_text import dump_json
 from firnline.log.message import Message, utc_now
 from firnline.log.text import Json
 from firnline.log.threads import run_by_size
@@ -230,7 +230,7 @@ class _Intake:
             number = updates.number_of(update)
         except InputError:
             return  # not from Telegram
-        name, text = f"{self.bot.id}/{number}", await asyncio.to_thread(json.dumps, update)
+        name, text = f"{self.bot.id}/{number}", await asyncio.to_thread(dump_json, update)
         body = text.encode()
         card = Card(tenant=self.bot.tenant, kind=REFUSED, name=name, body=body)
         await memory.cards.put(card)
