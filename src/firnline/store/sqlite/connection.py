@@ -323,7 +323,7 @@ def _open_problem(path: Path) -> str:
             f" copy {path.name} and {log.name} to another folder"
         )
     if not os.access(path.parent, os.W_OK):
-        return f"the folder {path.parent} cannot be written"
+        return f"the folder {path.parent} cannot be written; add ?mode=ro to the URL to read it"
     return "check its permissions"
 
 
