@@ -11,6 +11,8 @@ NAME_CHARS_MAX: Final = 200
 """Characters in the name of a tenant, conversation or project, or in an idempotency key."""
 MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes of one message in canonical form."""
+PARTS_MAX: Final = 10_000
+"""Parts of a message's content: each step of a context looks at all of them."""
 BATCH_MESSAGES_MAX: Final = 10_000
 """Messages in one append."""
 BATCH_BYTES_MAX: Final = 64 * 1024 * 1024

@@ -25,7 +25,7 @@ from firnline.log.text import clean_name, clean_text
 from firnline.log.wire import parse_unique
 from firnline.protocols import Clock
 from firnline.server.limits import KEY_CACHE_SECONDS, KEY_NAME_CHARS_MAX, KEYS_CACHED
-from firnline.store.cards import TenantCards
+from firnline.store.cards import KEY, REVOKED, TenantCards
 
 PREFIX: Final = "fl"
 SCOPES: Final = ("read", "write", "admin", "metrics")
@@ -35,8 +35,6 @@ _INCLUDED: Final = {
     "admin": set(SCOPES),
     "metrics": {"metrics"},
 }
-_KIND: Final = "key"
-_REVOKED: Final = "key-revoked"
 NO_TENANT: Final = ""  # keys are read before the tenant is known
 _ID_BYTES: Final = 8
 _SECRET_BYTES: Final = 32
@@ -136,7 +134,7 @@ class Keys:
         """All keys, or those of a tenant, including revoked ones; oldest first."""
         found: list[ApiKey] = []
         after = ""
-        while page := await self._cards.find(_KIND, after=after, limit=limits.PAGE_MAX):
+        while page := await self._cards.find(KEY, after=after, limit=limits.PAGE_MAX):
             found += await self._read(page)
             after = page[-1].name
         chosen = [key for key in found if tenant is None or key.tenant == tenant]
@@ -148,7 +146,7 @@ class Keys:
         if key.revoked_at is None:
             key = replace(key, revoked_at=self._clock())
             # A separate mark: a concurrent rotation may write the old state of the key.
-            mark = replace(_card(key), kind=_REVOKED)
+            mark = replace(_card(key), kind=REVOKED)
             await self._save(key, mark)
         return key
 
@@ -164,7 +162,7 @@ class Keys:
         return made
 
     async def _key(self, key_id: str) -> ApiKey:
-        found = await self._cards.find(_KIND, names=[key_id])
+        found = await self._cards.find(KEY, names=[key_id])
         if not found:
             raise InputError(f"there is no key {key_id!r}; run `firnline keys list`")
         return (await self._read(found))[0]
@@ -176,7 +174,7 @@ class Keys:
     async def _read(self, cards: Sequence[Card]) -> list[ApiKey]:
         """The keys in cards; a revocation mark overrides the card of the key."""
         names = [card.name for card in cards]
-        marks = await self._cards.find(_REVOKED, names=names, limit=len(names))
+        marks = await self._cards.find(REVOKED, names=names, limit=len(names))
         ended = {key.id: key.revoked_at for key in map(_from_card, marks)}
         keys = map(_from_card, cards)
         return [replace(key, revoked_at=key.revoked_at or ended.get(key.id)) for key in keys]
@@ -189,7 +187,7 @@ class Keys:
             return cached[1]
         if len(key_id) != 2 * _ID_BYTES:
             return None
-        found = await self._cards.find(_KIND, names=[key_id])
+        found = await self._cards.find(KEY, names=[key_id])
         key = (await self._read(found))[0] if found else None
         if len(self._cache) >= KEYS_CACHED:
             self._cache.clear()
@@ -198,9 +196,9 @@ class Keys:
 
     async def _digest(self, secret: str) -> str:
         if self._secret is None:
-            made = Card(tenant=NO_TENANT, kind="secret", name=_KIND, body=secrets.token_bytes(32))
+            made = Card(tenant=NO_TENANT, kind="secret", name=KEY, body=secrets.token_bytes(32))
             await self._cards.put(made, absent=True)
-            found = await self._cards.find("secret", names=[_KIND])
+            found = await self._cards.find("secret", names=[KEY])
             self._secret = found[0].body
         return hmac.new(self._secret, secret.encode(errors="replace"), hashlib.sha256).hexdigest()
 
@@ -213,7 +211,7 @@ _TIMES: Final = ("created_at", "expires_at", "revoked_at")
 def _card(key: ApiKey) -> Card:
     fields: dict[str, Any] = asdict(key)
     fields |= {name: fields[name] and format_time(fields[name]) for name in _TIMES}
-    return Card(tenant=NO_TENANT, kind=_KIND, name=key.id, body=json.dumps(fields).encode())
+    return Card(tenant=NO_TENANT, kind=KEY, name=key.id, body=json.dumps(fields).encode())
 
 
 def _from_card(card: Card) -> ApiKey:

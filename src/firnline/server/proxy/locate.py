@@ -139,13 +139,18 @@ async def _plan(request: ProxyRequest, messages: Sequence[Message]) -> _Plan:
         if again and agree((), log, strict=strict).entries < len(log):  # another client's question
             return _Plan(location, _new_messages(messages, 0))
         location = _at_prefix(location, prefix)
-        agreed = await run_by_size(request.size, partial(agree, rest, log, strict=strict))
+        agreed = await run_by_size(_size(request, log), partial(agree, rest, log, strict=strict))
         plan = _plan_new(request, location, messages, count, agreed, log)
         return (plan.branch and await _plan_compacted(request, location, messages)) or plan
     head = await memory.head(location.conversation) if name else None
     if head is None:
         return _Plan(location, _new_messages(messages, 0))
     return await _plan_named(request, location, messages, head, unanswered=unanswered)
+
+
+def _size(request: ProxyRequest, log: Sequence[Entry]) -> int:
+    """About how many characters a request and the messages of a log have."""
+    return request.size + messages_size([entry.message for entry in log])
 
 
 def _at_prefix(location: Location, known: KnownPrefix) -> Location:
@@ -184,7 +189,7 @@ async def _plan_thread(request: ProxyRequest, thread: Thread, messages: Sequence
     log = await request.memory.read(
         thread.conversation, first_seq=thread.seq + 1, limit=len(messages) + limits.ENTRIES_BEYOND
     )
-    agreed = await run_by_size(request.size, partial(agree, spoken, log))
+    agreed = await run_by_size(_size(request, log), partial(agree, spoken, log))
     return _plan_new(request, location, messages, 0, agreed, log)
 
 
@@ -219,7 +224,7 @@ async def _plan_named(
     reach = len(spoken) if unanswered else limits.TAIL_ENTRIES
     tail = await request.memory.read(location.conversation, first_seq=max(head.seq - reach, 0))
     location = replace(location, question=head.seq)
-    agreed = await run_by_size(request.size, partial(overlap, spoken, tail))
+    agreed = await run_by_size(_size(request, tail), partial(overlap, spoken, tail))
     if agreed is not None and unanswered:
         later = tail[agreed.entries :]
         answered = request.attempt.again and len(later) == 1 and _is_complete_answer(later[0])
@@ -249,7 +254,7 @@ async def _plan_compacted(
         return None
     said = messages[_count_before_speech(messages) :]
     tail = await memory.read(name, first_seq=max(head.seq - limits.SUMMARY_ENTRIES, 0))
-    if not await run_by_size(request.size, partial(has_summary, said, tail)):
+    if not await run_by_size(_size(request, tail), partial(has_summary, said, tail)):
         return None
     log = await memory.read(name, first_seq=max(head.seq - limits.COMPACTED_ENTRIES, 0))
     new = await asyncio.to_thread(new_messages, said, log)
