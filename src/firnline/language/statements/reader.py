@@ -36,7 +36,7 @@ from firnline.language.statements.spanish import SPANISH
 from firnline.language.statements.validity import ANY_DAY, is_over, valid_times
 from firnline.log.regex import regex
 
-RULES: Final = 3
+RULES: Final = 4
 """The version of the rules: what was read by others is read again."""
 CHARS_MAX: Final = 50_000
 """Characters of a message that are read."""
@@ -216,7 +216,8 @@ def _in_sentence(sentence: str) -> Iterator[Statement]:
     if named:
         yield Statement("", slots.NAME, named, "", 0, len(sentence))
     for slot, value, gone in (*stated_preferences(sentence), *decided(sentence)):
-        yield Statement("", slot, value, gone, 0, len(sentence))
+        if values.is_plausible(slot, value, sentence):
+            yield Statement("", slot, value, gone, 0, len(sentence))
 
 
 def _cue_words(sentence: str) -> set[str]:
@@ -250,8 +251,7 @@ def _read(rule: SlotRule, match: re.Match[str], sentence: str) -> Iterator[State
     for value in found:
         if value and not values.is_in(value, sentence):
             continue
-        strict = rule.about == "before" or not slot.startswith(slots.TOOL)
-        if value and strict and not values.is_plausible(slot, value, sentence, moved=moved):
+        if value and not values.is_plausible(slot, value, sentence, moved=moved):
             continue
         if (
             not value
