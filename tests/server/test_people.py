@@ -8,7 +8,7 @@ import pytest
 
 from firnline import Message
 from firnline.client import Client
-from firnline.errors import ConflictError
+from firnline.errors import ConflictError, InputError
 from firnline.testing import ModelServer
 from support.live_server import running
 from support.rest_client import key_for
@@ -55,6 +55,18 @@ def test_a_conversation_that_another_user_names_is_neither_read_nor_changed():
             ask(client, "Where do I live?", user="bob", **named)
             assert "Lisbon" not in json.dumps(model.requests[-1]["messages"])
         assert server.run(server.memory().head("c")).entries == 2
+
+
+async def test_an_upload_is_with_the_person_it_is_sent_for(server, tmp_path):
+    path = tmp_path / "chat.jsonl"
+    path.write_text(json.dumps({"messages": [{"role": "user", "content": "I live in Rome."}]}))
+    async with Client(server.url) as client:
+        await client.import_file(path, person="ana")
+        (home,) = await client.facts(person="ana")
+        assert (home.value, home.source) == ("Rome", "said")
+        await client.export(tmp_path / "own.jsonl")
+        with pytest.raises(InputError, match="without a person"):
+            await client.import_file(tmp_path / "own.jsonl", person="ben")
 
 
 async def test_people_over_rest(server):

@@ -17,6 +17,13 @@ Place: TypeAlias = tuple[int, str, int, int]
 """When and where something was said: microseconds, conversation, sequence number, position."""
 SAID: Final = "said"
 """The source of a fact that is in the words of a conversation."""
+INSTRUCTIONS: Final = "instructions"
+"""What the person wrote of themselves into the settings of another program."""
+MEMORY: Final = "memory"
+"""What another program noted of the person, in the third person."""
+NOTED: Final = (INSTRUCTIONS, MEMORY)
+SOURCE_KEY: Final = "fact_source"
+"""The field of a message's metadata that says which of these it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,8 @@ class Fact:
     `valid_from` until `valid_until`, if an end is known: by the dates in the sentence, else since
     it was said. `ended_by` are the words that ended it, and `superseded_by` is the fact that
     replaced it. It was recorded when its first evidence was said, and withdrawn at `reverted_at`.
-    `source` is ``said``, or what else it came from: ``model``, ``application``.
+    `source` is ``said``, or what else it came from: ``instructions`` and ``memory`` are settings
+    and notes of another program that were imported.
     """
 
     id: str
