@@ -9,6 +9,7 @@ from typing import Final
 from firnline.language.prose import CJK
 from firnline.language.statements import patterns as slots
 from firnline.language.statements.patterns import slot_rules
+from firnline.log.regex import regex
 
 _KIN: Final = (
     "(?:妈妈|爸爸|母亲|父亲|父母|爸妈|老公|丈夫|先生|老婆|妻子|太太|爱人|老伴|男朋友|女朋友|男友|女友|未婚夫|未婚妻|大儿子|小儿子|儿子|大女儿|小女儿|女儿|孩子|宝宝|哥哥|弟弟|姐姐|妹妹|奶奶|爷爷|外婆|外公|姥姥|姥爷"
@@ -16,6 +17,8 @@ _KIN: Final = (
 )
 _WHO: Final = f"(?:我们?家?的?|，|。|\\A)(?P<whose>{_KIN})(?:他|她)?"
 _MINE: Final = f"我们?家?的?(?P<whose>{_KIN})(?:他|她)?"
+WHOSE: Final = regex(f"我们?家?的?(?P<whose>{_KIN})[^，。！？我]*\\Z")
+"""A clause about a relative, at its end."""
 _STOP: Final = "(?=[，。！？；、,.!?;\\n]|\\s|\\Z)"
 _ADV: Final = "(?:春天|夏天|秋天|冬天|现在|目前|已经|一直|最近|刚刚?|今年|平时|其实|还|也|就|都|每天|经常|常常|自己|上周|上个月|去年|前年|昨天|前天){0,3}"
 _F: Final = rf"[{CJK}A-Za-z0-9·]"

@@ -37,7 +37,7 @@ _NUM: Final = r"(?:ein(?:en?)?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|
 _PROFESSION: Final = (
     r"(?!(?:Vegetarier|Veganer|Raucher|Nichtraucher|Deutscher?|Europäer|Anfänger|Mutter|Vater|Single|Linkshänder|Rechtshänder|Brillenträger|Berliner|Münchner|Kölner"
     r"|Hamburger|Wiener|Frankfurter|Stuttgarter|Schweizer|Österreicher|Engländer|Italiener|Spanier|Amerikaner|Allergiker|Diabetiker|Asthmatiker|Diabetikerin|Frühaufsteher"
-    r"|Allergikerin|Asthmatikerin|Morgenmensch|Mitglied|Student|Studentin|Vegetarierin|Veganerin|Linkshänderin|Europäerin|Anfängerin|Kunde|Kundin|Fan|Partner|Besitzer)\b)"
+    r"|Allergikerin|Asthmatikerin|Morgenmensch|Mitglied|Student|Studentin|Katrin|Karin|Kathrin|Kerstin|Jasmin|Yasmin|Martin|Robin|Kevin|Colin|Valentin|Benjamin|Konstantin|Quentin|Marvin|Peter|Günter|Günther|Walter|Werner|Dieter|Rainer|Reiner|Oliver|Alexander|Heiner|Holger|Rüdiger|Vincent|Laurent|Viktor|Victor|Theodor|Igor|Hektor|Vegetarierin|Veganerin|Linkshänderin|Europäerin|Anfängerin|Kunde|Kundin|Fan|Partner|Besitzer)\b)"
     r"(?-i:[A-ZÄÖÜ])[a-zäöüß-]*(?:in|er|ist|eur|ent|ant|or|wirt|mann|frau|kraft|arzt|ärztin|koch|köchin|beamte[rn]?|schwester|hebamme|hilfe|loge|graf|iker|meister|anwalt|anwältin|rat|coach|chef|manager)"
 )
 _STATES: Final = (
@@ -136,7 +136,7 @@ GERMAN: Final = (
         "bin arbeite beruf ist unterrichte " + _KIN_CUES,
         r"\b(?:ich |und )(?P<value>unterrichte (?-i:[A-ZÄÖÜ])[\wäöüß-]{2,25}(?: und (?-i:[A-ZÄÖÜ])[\wäöüß-]{2,25})?)(?=[.,;!?)]|\s*\Z|\s(?:an|am|in|im|und|seit|für|auf)\b)",
         rf"\b(?:ich bin|und bin|bin ich|,? bin)(?: (?:von beruf|eigentlich|hauptberuflich|übrigens|selber|ja|auch|seit \w+(?: \w{{1,30}})?|selbstständige[rn]?|freiberufliche[rn]?|gelernte[rn]?|freie[rn]?|die einzige|der einzige))*,? (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim|auf|der|die)\b)",
-        rf"\barbeite(?: ich)?{_ADV} als (?P<value>(?:[\wäöüß-]{{2,25}} ){{0,2}}?[\wäöüß-]{{3,25}})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim)\b)",
+        rf"\barbeite(?: ich)?{_ADV}(?: (?:bei|für|in|am|im) [^.,;!?\n]{{2,30}}?)? als (?P<value>(?:[\wäöüß-]{{2,25}} ){{0,2}}?[\wäöüß-]{{3,25}})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim)\b)",
         rf"{_WHOSE} (?:ist|arbeitet als)(?: (?:auch|ja|jetzt|von beruf))? (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim)\b)",
         rf"{_WHO}[^.;!?\n]{{0,40}}, (?:er|sie|der|die) (?:ist|arbeitet als) (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei)\b)",
         r"\bich bin (?:jetzt |seit \w{1,30} )?(?P<value>in rente|rentner(?:in)?|pensioniert|arbeitslos|selbst(?:st)?ändig|hausfrau|hausmann|in elternzeit|azubi)\b",
@@ -228,7 +228,7 @@ GERMAN: Final = (
         "speaker",
         "habe haben hat leide asthma diabetes adhs zöliakie migräne arthrose legasthenie bin schwanger diabetiker diabetikerin linkshänder linkshänderin "
         + _KIN_CUES,
-        rf"\b(?:ich )?(?:habe|leide (?:an|unter)|hab)(?: (?:leider|auch|ich|selbst|seit \w{{1,30}})){{0,4}} (?:einen? )?(?P<value>{_ILLS})\b",
+        rf"\b(?:ich )?(?:habe|leide (?:an|unter)|hab)(?: (?:leider|auch|ich|selbst|seit \w{{1,30}})){{0,4}} (?:eine[nr]? )?(?P<value>{_ILLS})\b",
         rf"{_THEY} (?:hat|leidet (?:an|unter)) (?:einen? )?(?P<value>{_ILLS})\b",
         r"\bich bin (?:im \w{1,30} monat )?(?P<value>schwanger|diabetiker(?:in)?|asthmatiker(?:in)?|schwerhörig|gehörlos|blind|farbenblind|laktoseintolerant|linkshänder(?:in)?|legastheniker(?:in)?|rollstuhlfahrer(?:in)?)\b",
         rf"{_WHOSE} ist (?P<value>schwanger|diabetiker(?:in)?|asthmatiker(?:in)?|schwerhörig|gehörlos|blind|linkshänder(?:in)?)\b",
@@ -321,11 +321,17 @@ GERMAN: Final = (
         slots.OWN,
         "any",
         "speaker",
-        "lieblings adresse lieferadresse rechnungsadresse büroadresse postadresse telefonnummer handynummer mobilnummer kundennummer bestellnummer vertragsnummer mitgliedsnummer versicherungsnummer nummer mail e-mail mail-adresse größe schuhgröße kleidergröße konfektionsgröße",
+        "adresse lieferadresse rechnungsadresse büroadresse postadresse telefonnummer handynummer mobilnummer kundennummer bestellnummer vertragsnummer mitgliedsnummer versicherungsnummer nummer mail e-mail mail-adresse größe schuhgröße kleidergröße konfektionsgröße",
         r"\bmeine? (?:neue )?(?P<thing>(?:liefer|rechnungs|büro|post)?adresse) (?:ist|lautet)(?: jetzt)?:? (?P<value>(?=[^;!?\n]{0,60}\d)(?-i:[A-ZÄÖÜ0-9])[^;!?\n]{3,80}?)(?=[;!?]|\.\s|\.?\s*\Z)",
         r"\bmeine? (?:neue )?(?P<thing>(?:telefon|handy|mobil|kunden|bestell|vertrags|mitglieds|versicherungs)?nummer|e-?mail(?:-adresse)?|mail) (?:ist|lautet)(?: jetzt)?:? (?P<value>(?=[^,;!?\n]{0,40}[\d@])[^,;!?\n]{3,50}?)(?=[,;!?]|\.\s|\.?\s*\Z)",
-        r"\bmeine? (?P<thing>lieblings[\wäöüß]{2,20}) (?:ist|sind)(?: jetzt)? (?P<value>[^.,;!?\n]{1,50}?)(?=[.,;!?]|\s(?:und|aber)\b|\s*\Z)",
         r"\bmeine? (?P<thing>(?:schuh|kleider|konfektions)?größe) ist (?P<value>\d[\d,]{0,4})",
+    ),
+    *slot_rules(
+        slots.OWN,
+        "any",
+        "speaker",
+        "ist sind",
+        r"\bmeine? (?P<thing>lieblings[\wäöüß]{2,20}) (?:ist|sind)(?: jetzt)? (?P<value>[^.,;!?\n]{1,50}?)(?=[.,;!?]|\s(?:und|aber)\b|\s*\Z)",
     ),
     *slot_rules(
         slots.TITLE,

@@ -21,7 +21,7 @@ from firnline.language.names import fold_name
 from firnline.language.statements import patterns as slots
 from firnline.language.statements import speaker, values, voice
 from firnline.language.statements.attitudes import stated_preferences
-from firnline.language.statements.chinese import CHINESE
+from firnline.language.statements.chinese import CHINESE, WHOSE
 from firnline.language.statements.decisions import decided
 from firnline.language.statements.english import ANCESTRY, KIN
 from firnline.language.statements.english_life import LIFE
@@ -317,6 +317,12 @@ def _about(rule: SlotRule, match: re.Match[str], sentence: str) -> str | None:
         return _subject_before(rule, sentence, match)
     groups = match.groupdict()
     whose = groups.get("whose") or groups.get("whose2")
+    if (
+        not whose
+        and match[0].startswith("，")
+        and (before := WHOSE.search(sentence[: match.start()]))
+    ):
+        whose = before["whose"]  # the clause goes on about a relative
     return _kin(whose, groups.get("called")) if whose else ""
 
 

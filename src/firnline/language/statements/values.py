@@ -392,6 +392,8 @@ def _latin(value: str) -> list[str]:
 
 def is_plausible(slot: str, value: str, sentence: str, *, moved: bool = False) -> bool:
     """Whether the value can be one of the slot: a city is not called Thursday or Postgres."""
+    if slot == slots.JOB and _CLAUSE.search(value):
+        return False
     if slot in (slots.HOME, slots.EMPLOYER, slots.FROM, slots.GREW_UP):
         if not _is_place(value):
             return False
