@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 from firnline.context.person import PersonMaterial
 from firnline.digest.fact import DatedStatement, Fact, Revert, profile_facts
 from firnline.digest.facts import all_facts, statements_of
+from firnline.engine.fact_proposer import replay
 from firnline.engine.fact_reader import FactReader
 from firnline.engine.held_facts import HeldFacts, from_body, to_body, updated, version_in
 from firnline.engine.limits import ELSEWHERE_MAX
@@ -36,8 +37,8 @@ from firnline.protocols import Clock, Store
 from firnline.recall.facts import answering_facts, newest_evidence, put_facts_first
 from firnline.recall.pack import shown_tokens
 from firnline.recall.search import EntryFinder
+from firnline.store import fact_proposals, journal
 from firnline.store import facts as cards
-from firnline.store import journal
 from firnline.store.cards import PROMPT, prompt_name
 from firnline.store.facts import StatementChain
 from firnline.store.seals import ADVICE
@@ -55,8 +56,8 @@ class People:
 
     def __init__(self, store: Store, tenant: str, clock: Clock) -> None:
         self._store, self._tenant, self._clock = store, tenant, clock
-        self._chain = StatementChain(store)
-        self.reader = FactReader(store, tenant, self._chain)
+        self.chain = StatementChain(store)
+        self.reader = FactReader(store, tenant, self.chain)
         self.known = self.reader.known  # the conversations that are with a person
         self._finder = EntryFinder(store, clock=clock, conversations=ELSEWHERE_MAX)
         self._recorded: OrderedDict[Key, str] = OrderedDict()
@@ -167,7 +168,7 @@ class People:
         fields = {"person": person, "at": revert.at, "ids": sorted(gone)}
         for name in names:
             await journal.record(self._store, Key(self._tenant, name), "revert_fact", **fields)
-        await self._chain.add_revert(self._tenant, person, revert, names)
+        await self.chain.add_revert(self._tenant, person, revert, names)
         await self.held(person)
         return next(fact for fact in await self._every(person) if fact.id == fact_id)
 
@@ -177,10 +178,14 @@ class People:
         names = [card.name for card in stored if card.revert is None]
         await cards.drop(self._store, self._tenant, person, names)
         async for head in self.conversations(person):
-            key = Key(self._tenant, head.conversation)
-            await self.reader.restart(key, person, 0)
-            await self.reader.read(key, person)
+            await self._read_again(Key(self._tenant, head.conversation), person)
         return len(await self.facts(person))
+
+    async def _read_again(self, key: Key, person: str) -> None:
+        """Read all of a conversation; what a model proposed for it is recorded."""
+        await self.reader.restart(key, person, 0)
+        await self.reader.read(key, person)
+        await replay(self._store, self.chain, key, person)
 
     async def repair(self) -> list[str]:
         """Make the facts of people again whose cards are damaged; returns whose.
@@ -225,10 +230,9 @@ class People:
                 if one["person"] == person:
                     revert = Revert(one["at"], frozenset(one["ids"]))
                     reverts.setdefault(revert, []).append(key.conversation)
-            await self.reader.restart(key, person, 0)
-            await self.reader.read(key, person)
+            await self._read_again(key, person)
         for revert, names in reverts.items():
-            await self._chain.add_revert(self._tenant, person, revert, names)
+            await self.chain.add_revert(self._tenant, person, revert, names)
 
     async def all(self) -> list[Person]:
         """Every person by name; reads the heads of all conversations."""
@@ -430,6 +434,7 @@ class People:
         gone += [card for card in own if card.revert is not None and first_seq is None]
         await cards.drop(self._store, self._tenant, person, [card.name for card in gone])
         await self._drop_state(person)
+        await fact_proposals.drop(self._store, key, person, min([first, *starts]))
         await self.reader.restart(key, person, min([first, *starts]))
         await self._drop_prompts(person)
 
