@@ -1729,8 +1729,8 @@ export interface components {
          *     `valid_from` until `valid_until`, if an end is known: by the dates in the sentence, else since
          *     it was said. `ended_by` are the words that ended it, and `superseded_by` is the fact that
          *     replaced it. It was recorded when its first evidence was said, and withdrawn at `reverted_at`.
-         *     `source` is ``said``, or what else it came from: ``instructions`` and ``memory`` are settings
-         *     and notes of another program that were imported.
+         *     `source` is ``said``, or what else it came from: a ``model`` found it, or ``instructions`` and
+         *     ``memory``, the settings and notes of another program, were imported.
          */
         Fact: {
             id: string;

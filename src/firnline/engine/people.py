@@ -62,6 +62,7 @@ class People:
         self._finder = EntryFinder(store, clock=clock, conversations=ELSEWHERE_MAX)
         self._recorded: OrderedDict[Key, str] = OrderedDict()
         self._held: OrderedDict[str, HeldFacts] = OrderedDict()
+        self._support: dict[str, tuple[HeldFacts, list[str]]] = {}  # the cards that these rest on
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._catching_up: asyncio.Task[None] | None = None
 
@@ -275,9 +276,16 @@ class People:
     async def _look(self, person: str) -> tuple[HeldFacts, int]:
         """The facts that hold, and how often something of the person was erased before."""
         where, now = (self._store, self._tenant, person), self._clock()
-        newest, body, erasures = await asyncio.gather(
-            cards.newest(*where), cards.stored_state(*where), cards.erasures(*where)
-        )
+        newest, erasures = await asyncio.gather(cards.newest(*where), cards.erasures(*where))
+        known = self._held.get(person)
+        if (
+            known is not None
+            and known.is_current(newest.seal if newest else "", erasures, now)
+            and await self._is_supported(known, now)
+        ):
+            self._keep(person, known)
+            return known, erasures
+        body = await cards.stored_state(*where)
         stored = self._parsed(person, body)
         if stored is not None and not await self._is_supported(stored, now):
             stored = None
@@ -306,12 +314,16 @@ class People:
         self._held[person] = held
         self._held.move_to_end(person)
         if len(self._held) > limits.PEOPLE_REMEMBERED:
-            self._held.popitem(last=False)
+            gone, _ = self._held.popitem(last=False)
+            self._support.pop(gone, None)
 
     async def _is_supported(self, held: HeldFacts, now: datetime) -> bool:
         """Whether the conversations that the profile rests on are still there."""
-        names = held.support(profile_facts(held.shown(now)))
-        return await cards.exist(self._store, self._tenant, names)
+        known = self._support.get(held.state.person)
+        if known is None or known[0] is not held:
+            known = held, held.support(profile_facts(held.shown(now)))
+            self._support[held.state.person] = known
+        return await cards.exist(self._store, self._tenant, known[1])
 
     async def _updated(self, person: str, stored: HeldFacts | None, version: int) -> HeldFacts:
         """The state after the newest card: from the stored one, or from the beginning."""
