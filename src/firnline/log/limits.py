@@ -196,6 +196,12 @@ FACTS_HELD: Final = 500
 """Facts of a person that are kept ready for contexts; `facts` returns all of them."""
 PROFILE_FACTS: Final = 60
 """Facts in a profile."""
+FACTS_PROPOSED_MAX: Final = 100
+"""Facts of one answer of a model that are looked at."""
+FACTS_PROMPT_CHARS: Final = 16_000
+"""Characters of messages that a model is asked about at once for facts."""
+FACT_VALUE_CHARS_MAX: Final = 100
+"""Characters of a value that a model proposes."""
 STATEMENTS_PER_CARD: Final = 500
 """Statements that are stored together."""
 PEOPLE_REMEMBERED: Final = 256

@@ -52,6 +52,7 @@ class ApiKey:
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
     digest: str = ""
+    person: str | None = None
 
     def state(self, now: datetime) -> str:
         """``active``, ``expired`` or ``revoked``."""
@@ -62,12 +63,16 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a valid key allows: these scopes, on the conversations of this tenant."""
+    """What a valid key allows: these scopes, on the conversations of this tenant.
+
+    With a `person`, only on that person's.
+    """
 
     id: str
     tenant: str
     scopes: frozenset[str]
     name: str = ""
+    person: str | None = None
 
 
 class Keys:
@@ -89,8 +94,12 @@ class Keys:
         name: str = "",
         scopes: Iterable[str] = ("read", "write"),
         expires_in: timedelta | None = None,
+        person: str | None = None,
     ) -> tuple[ApiKey, str]:
-        """Create a key; returns it with its token, which is not stored."""
+        """Create a key, for all of a tenant or for one person of it.
+
+        Returns it with its token, which is not stored.
+        """
         chosen = tuple(scope for scope in SCOPES if scope in set(scopes))
         unknown = set(scopes) - set(SCOPES)
         if unknown or not chosen:
@@ -108,6 +117,7 @@ class Keys:
             created_at=now,
             expires_at=None if expires_in is None else now + expires_in,
             digest=await self._digest(secret),
+            person=None if person is None else clean_name(person, "person"),
         )
         await self._cards.put(_card(key))
         return key, f"{PREFIX}_{key.id}_{secret}"
@@ -123,7 +133,7 @@ class Keys:
         if key is None or not same or key.state(self._clock()) != "active":
             return None
         allowed = frozenset[str]().union(*(_INCLUDED[scope] for scope in key.scopes))
-        return Grant(key.id, key.tenant, allowed, key.name)
+        return Grant(key.id, key.tenant, allowed, key.name, key.person)
 
     async def tenants(self) -> set[str]:
         """The tenants that have a key that is valid now."""
@@ -156,7 +166,9 @@ class Keys:
         if old.state(now) != "active":
             raise InputError(f"key {key_id} is {old.state(now)}; create a new one")
         left = None if old.expires_at is None else old.expires_at - now
-        made = await self.create(old.tenant, name=old.name, scopes=old.scopes, expires_in=left)
+        made = await self.create(
+            old.tenant, name=old.name, scopes=old.scopes, expires_in=left, person=old.person
+        )
         ends = now + max(overlap, timedelta())
         await self._save(replace(old, expires_at=min(ends, old.expires_at or ends)))
         return made

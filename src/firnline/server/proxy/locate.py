@@ -35,6 +35,7 @@ from firnline.server.proxy.prefixes import KnownPrefix, find_prefix, key_hashes,
 from firnline.server.proxy.request import (
     MemoryStatus,
     ProxyRequest,
+    Sender,
     Thread,
     extend_hash,
     fingerprint,
@@ -97,9 +98,9 @@ async def _store(request: ProxyRequest, messages: Sequence[Message]) -> Location
     for _ in range(limits.LOCATE_TRIES):
         plan = await _plan(request, messages)
         with suppress(ConflictError):  # another request appended: look again
-            return await _store_new(request.memory, plan, request.sender.person)
+            return await _store_new(request.memory, plan, request.sender)
     plan = await _plan(request, messages)
-    return await _store_new(request.memory, plan, request.sender.person)
+    return await _store_new(request.memory, plan, request.sender)
 
 
 # -- planning ---------------------------------------------------------------------------------
@@ -324,16 +325,18 @@ async def _branch(memory: Memory, location: Location) -> Location:
     )
 
 
-async def _store_new(memory: Memory, plan: _Plan, person: str | None = None) -> Location:
+async def _store_new(memory: Memory, plan: _Plan, sender: Sender) -> Location:
     """Append the new messages, and save the prefixes that they complete."""
-    await _check_person(memory, plan.location, person)
+    await _check_person(memory, plan.location, sender)
     location = await _branch(memory, plan.location) if plan.branch else plan.location
     if not plan.new:
         return location
     # Clients may send several requests at once to a conversation they name; each is appended.
     expected = None if location.named else location.next_seq
     new = [_mark_unspoken(each) for each in plan.new] if location.anonymous else plan.new
-    stored = await memory.append(location.conversation, new, expected_seq=expected, person=person)
+    stored = await memory.append(
+        location.conversation, new, expected_seq=expected, person=sender.person
+    )
     spoken = [entry.seq for entry in stored if is_spoken(entry.message)]
     if location.compacted:  # between them is what was known
         spoken = spoken[-1:]
@@ -345,10 +348,12 @@ async def _store_new(memory: Memory, plan: _Plan, person: str | None = None) -> 
     return replace(location, question=last.seq, hash=last.hash, next_seq=last.seq + 1, first=first)
 
 
-async def _check_person(memory: Memory, location: Location, person: str | None) -> None:
+async def _check_person(memory: Memory, location: Location, sender: Sender) -> None:
     """Raise `ConflictError` if a user names the conversation of another one."""
-    head = await memory.head(location.conversation) if person and location.named else None
-    if head is not None and head.person not in (None, person):
+    named = sender.alone or (sender.person and location.named)
+    head = await memory.head(location.conversation) if named else None
+    allowed = (sender.person,) if sender.alone else (None, sender.person)
+    if head is not None and head.person not in allowed:
         raise ConflictError(f"{location.conversation} is with another person")
 
 
@@ -373,7 +378,7 @@ async def separate_request(
     if location is None or context is None or not location.anonymous or location.answer:
         return None
     try:
-        own = await _own_location(request.memory, located.messages, location, context)
+        own = await _own_location(request, located.messages, location, context)
     except Exception as error:  # noqa: BLE001 - the chat continues, as the client sent it
         return replace(located, status=MemoryStatus().degrade("no context", error))
     if own is None:
@@ -382,15 +387,16 @@ async def separate_request(
 
 
 async def _own_location(
-    memory: Memory, messages: Sequence[Message], location: Location, context: Context
+    request: ProxyRequest, messages: Sequence[Message], location: Location, context: Context
 ) -> Location | None:
     """Another location, if a request added to this one meanwhile, or the application edited it."""
+    memory = request.memory
     if context["digests"].pieces or context["important"].pieces:
         digests = await memory.digests(location.conversation)
         if any(each.made_by == APPLICATION and each.status == "completed" for each in digests):
             name = f"chat-{secrets.token_hex(8)}"
             own = replace(location, conversation=name, source="new", question=-1, next_seq=0)
-            return await _store_new(memory, _Plan(own, _new_messages(messages, 0)))
+            return await _store_new(memory, _Plan(own, _new_messages(messages, 0)), request.sender)
     head = await memory.head(location.conversation)
     if head is not None and head.seq > location.question:
         return await _branch(memory, location)

@@ -13,7 +13,7 @@ from firnline.errors import FirnlineError
 from firnline.log.message import Message
 from firnline.memory import Memory
 from firnline.protocols import ChatModel
-from firnline.server.auth import Writing, charge, parts_of
+from firnline.server.auth import Writing, charge, parts_of, person_of
 from firnline.server.bodies import json_response, require_head
 from firnline.server.drafts import AnswerDraft, QuestionRef, answer_key, new_id
 from firnline.server.offline_model import OfflineModel
@@ -73,7 +73,7 @@ async def take_turn(
         message=body.message if isinstance(body.message, str) else message_of(body.message),
         model=parts.tenants.model or OfflineModel(memory, conversation),
         key=idempotency_key,
-        options=_options(parts, memory, body),
+        options=_options(parts, memory, body, person_of(request, body.person)),
     )
     if body.stream or events.MEDIA_TYPE in request.headers.get("accept", ""):
         return await _stream(request, parts, call)
@@ -112,7 +112,7 @@ class _TurnCall:
             yield piece
 
 
-def _options(parts: Parts, memory: Memory, body: TurnRequest) -> TurnOptions:
+def _options(parts: Parts, memory: Memory, body: TurnRequest, person: str | None) -> TurnOptions:
     options: TurnOptions = {
         "system": body.system,
         "recall": body.recall,
@@ -126,8 +126,8 @@ def _options(parts: Parts, memory: Memory, body: TurnRequest) -> TurnOptions:
         options["tool_tokens"] = body.tool_tokens
     if body.max_tokens is not None:
         options["max_tokens"] = body.max_tokens
-    if body.person is not None:
-        options["person"] = body.person
+    if person is not None:
+        options["person"] = person
     return options
 
 
