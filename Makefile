@@ -24,7 +24,7 @@ run: $(SERVES) ## Serve the page, the API and a sample conversation; ARGS=--port
 	$(BIN)/firnline serve --sample $(ARGS)
 
 demo: $(SERVES) ## The library in a terminal: append, a context, a receipt, damage that verify finds
-	$(BIN)/python -m firnline.cli.demo
+	$(BIN)/firnline demo
 
 # In several processes; ARGS="-n 0" uses one, for -s or a debugger. The tests start hundreds of others,
 # which would compile everything again if PYTHONDONTWRITEBYTECODE were set.

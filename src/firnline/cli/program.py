@@ -16,6 +16,7 @@ from firnline import __version__
 from firnline.cli import (
     benchmark,
     contexts,
+    demo,
     digests,
     erase,
     hook,
@@ -159,6 +160,7 @@ def _parser() -> argparse.ArgumentParser:
         people,
         erase,
         benchmark,
+        demo,
     ):
         topic.add(command)
     return parser
