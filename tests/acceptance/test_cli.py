@@ -171,6 +171,27 @@ def test_export_import_and_backup(run):
     assert run("verify", "--store", "sqlite:///copy.db")[0] == 0
 
 
+@pytest.mark.promise("backup-whole")
+def test_a_backup_is_restored_into_an_empty_place_and_checked(run, tmp_path):
+    run("append", "c", "Order 1138 never arrived.", "--person", "ana")
+    run("keys", "create", "--name", "app")
+    run("backup", "copy.db")
+    new = ("--store", "sqlite:///new.db")
+    code, out, _ = run("restore-backup", "copy.db", *new)
+    assert (code, "pages" in out) == (0, True)
+    for command in (["show", "c"], ["people"], ["keys", "list", "--json"], ["verify"]):
+        assert run(*command, *new) == run(*command)
+    code, _, err = run("restore-backup", "copy.db", *new)  # nothing is written over
+    assert (code, "new.db exists" in err) == (2, True)
+    assert run("restore-backup", "no.db", "--store", "sqlite:///b.db")[0] == 2
+    assert run("restore-backup", "copy.db", "--store", "memory:")[0] == 2
+    (tmp_path / "half.db").write_bytes((tmp_path / "copy.db").read_bytes()[:-9_000])
+    (tmp_path / "no store.db").write_text("Order 1138 never arrived." * 200)
+    for file in ("half.db", "no store.db"):
+        assert run("restore-backup", file, "--store", f"sqlite:///of {file}")[0] == 6
+        assert not (tmp_path / f"of {file}").exists()
+
+
 def test_exports_and_imports_go_through_pipes(run, tmp_path):
     run("append", "a", "Order 1138 never arrived.")
     run("append", "b", "Another one.")
@@ -286,7 +307,7 @@ def test_every_command_has_help_and_runs_as_a_program(run):
         code, text, _ = run(command, "--help")
         assert code == 0
         # A command of several actions has its options with each of them.
-        alone = command in {"check-proof", "signing-key"}
+        alone = command in {"check-proof", "demo", "signing-key"}
         assert alone or "--store" in text or "ACTION" in text or "--from" in text, command
     assert run("--version")[1].startswith("firnline ")
 

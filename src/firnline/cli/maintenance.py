@@ -20,6 +20,7 @@ from firnline.errors import InputError
 from firnline.protocols import Progress
 from firnline.store import missing_file, open_store, redact_url
 from firnline.store.files import copy_pipe, copy_stream, local_path
+from firnline.store.restore import restore_backup
 from firnline.store.scratch import ScratchFolder
 from firnline.sync import Memory
 from firnline.transfer.exporter import FORMATS as EXPORT_FORMATS
@@ -98,6 +99,15 @@ def _backup(options: argparse.Namespace) -> None:
     report(options, f"the store was copied to {options.file}", {"file": options.file}, ())
 
 
+def _restore_backup(options: argparse.Namespace) -> None:
+    findings = asyncio.run(restore_backup(local_path(options.file), options.store))
+    if options.json:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        print(plain(f"{options.file} was restored to {redact_url(options.store)}"))
+        print(table(("check", "state", "detail"), findings))
+
+
 def _archive(options: argparse.Namespace) -> None:
     with open_memory(options) as memory:
         done = memory.archive(options.conversation, keep=options.keep)
@@ -162,6 +172,13 @@ def add(command: Command) -> None:
     )
     backup.add_argument("file")
 
+    back = command(
+        "restore-backup",
+        _restore_backup,
+        "Restore a backup into the empty store at --store, and check it.",
+    )
+    back.add_argument("file", help="what `firnline backup` wrote from a store of the same kind")
+
     archive = command(
         "archive",
         _archive,
@@ -175,7 +192,9 @@ def add(command: Command) -> None:
         help="leave the newest messages as they are (default: %(default)s)",
     )
 
-    restore = command("restore", _restore, "Decompress archived messages.")
+    restore = command(
+        "restore", _restore, "Decompress archived messages; restore-backup reads a backup."
+    )
     restore.add_argument("conversation")
 
     doctor = command("doctor", _doctor, "Check the store for damage.")

@@ -535,6 +535,14 @@ class MongoStore:
         """See `Store.backup`; `load` restores it into an empty database."""
         await backup.copy_to(self._open_db, path, progress)
 
+    async def restore_backup(self, path: Path) -> None:
+        """See `Restorable.restore_backup`."""
+        await self.open()
+        try:
+            await self.load(path)
+        finally:
+            await self.close()
+
     async def load(self, path: Path) -> int:
         """Restore a backup into an empty database; returns the number of conversations."""
         return await backup.load(self._open_db, path)

@@ -674,13 +674,31 @@ class SqliteStore:
         await self._read(lambda _: None)  # raises unless it is open in this process
         await copy_to(self._place, path, progress)
 
+    async def restore_backup(self, path: Path) -> None:
+        """See `Restorable.restore_backup`; a backup is a SQLite store itself."""
+        if there := [file.name for file in self._files() if file.exists()]:
+            raise InputError(
+                f"{', '.join(there)} exists: restore to a new file, or move the old ones away first"
+            )
+        source = SqliteStore(path, read_only=True)
+        await source.open()
+        try:
+            await copy_to(source._place, self._place.path, None)
+        finally:
+            await source.close()
+
     def owns(self, path: Path) -> bool:
         """See `Store.owns`."""
         # By name and inode, never by opening the file: that would drop SQLite's locks.
+        return any(
+            path.exists() and file.exists() and path.samefile(file) for file in self._files()
+        )
+
+    def _files(self) -> list[Path]:
+        """The file and those that belong to it."""
         own = self._place.path
-        files = [own, *(own.with_name(own.name + end) for end in ("-wal", "-shm"))]
-        files.append(record_path(own))
-        return any(path.exists() and file.exists() and path.samefile(file) for file in files)
+        beside = (own.with_name(own.name + end) for end in ("-wal", "-shm"))
+        return [own, *beside, record_path(own)]
 
     async def damage(self, key: Key) -> list[Damage]:
         """See `Store.damage`."""
