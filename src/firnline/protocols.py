@@ -130,18 +130,6 @@ class PendingNotifier(Protocol):
         ...
 
 
-@runtime_checkable
-class Restorable(Protocol):
-    """An optional part of a store: what `backup` wrote can be read into a new place."""
-
-    async def restore_backup(self, path: Path) -> None:
-        """Read a backup; the store is not open, and its place is empty.
-
-        `InputError` if there is something already, or the file is no backup of such a store.
-        """
-        ...
-
-
 # -- models -----------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """The command line: output for people and for scripts."""
 
+import base64
 import gc
 import io
 import json
@@ -7,11 +8,15 @@ import os
 import pty
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from firnline.cli.terminal import plain, progress_bar, table
+from firnline.context.marks import INTERRUPTED
+from firnline.log.entry import Project
+from firnline.sync import Memory, Message
 
 
 def test_a_first_session(run):
@@ -158,6 +163,54 @@ def test_a_branch_begins_as_another_did(run):
     assert (code, "choose another name" in err) == (4, True)
     assert run("branch", "c", "3", "e")[0] == 2
     assert run("branch", "nothing", "0", "e")[0] == 3
+
+
+def test_what_is_attached_and_what_broke_off_is_shown(run):
+    """An interrupted answer and a message of a picture alone looked like any other."""
+    data = base64.b64encode(bytes(600)).decode()
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+    report = {"type": "file", "file": {"file_id": "f-1", "filename": "report.pdf"}}
+    messages = [{"role": "user", "content": [picture, report]}]
+    run("append", "c", "--openai", json.dumps(messages))
+    answer = Message.assistant("It is on", metadata={INTERRUPTED: "canceled"})
+    with Memory.open("sqlite:///firnline.db") as memory:
+        memory.append("c", answer)
+    _, out, _ = run("show", "c")
+    assert "[image, image/png, 600 bytes]" in out
+    assert "[file, report.pdf]" in out
+    assert "It is on\n     [interrupted: canceled]" in out
+    assert data not in out
+
+
+def test_important_data_is_listed_added_and_reverted(run):
+    run("append", "c", "Hello.")
+    assert "No important data" in run("important", "c")[1]
+    code, out, _ = run("important", "c", "--add", '{"user_preferences": {"diet": "vegan"}}')
+    assert (code, "diet: vegan" in out) == (0, True)
+    _, out, _ = run("important", "c", "--add", '{"user_preferences": {"diet": "fish"}}')
+    assert "diet: fish" in out
+    assert "diet: vegan\n  [the application], replaced by the application" in out
+    _, out, _ = run("important", "c", "--revert", "-1", "--json")
+    now = [json.loads(line) for line in out.splitlines()]
+    assert [item["value"] for item in now if item["superseded_by"] is None] == ["vegan"]
+    assert run("important", "c", "--add", '{"diet": 1}')[0] == 2
+    assert run("important", "nothing")[0] == 3
+
+
+def test_projects_are_listed_shown_and_changed(run):
+    run("append", "c", "Hello.")
+    assert "No projects yet" in run("projects")[1]
+    assert run("projects", "boats")[0] == 2
+    code, out, _ = run("projects", "boats", "--task", "Build the first one", "--add", "c")
+    assert (code, "conversations: c" in out) == (0, True)
+    run("projects", "boats", "--status", "paused")
+    assert json.loads(run("projects", "--json")[1]) == json.loads(
+        json.dumps(asdict(Project("boats", status="paused", task="Build the first one")))
+    )
+    assert "paused" in run("projects")[1]
+    assert "c" in run("conversations", "--project", "boats")[1]
+    assert run("projects", "boats", "--add", "nothing")[0] == 3
+    assert run("projects", "--task", "whose?")[0] == 2
 
 
 @pytest.mark.promise("round-trip")

@@ -34,10 +34,9 @@ from firnline.log.entry import Card, Digest, Idempotency, Key, Project, Scope, T
 from firnline.log.message import utc_now
 from firnline.protocols import Vector
 from firnline.recall.vectors import NearestVectors
-from firnline.store import missing_file, open_store, redact_url
+from firnline.store import missing_file, open_store, redact_url, restore_backup
 from firnline.store.postgres import PostgresStore, append, listen, log, migrate, search, words
 from firnline.store.postgres.connection import PostgresDatabase, Transaction
-from firnline.store.restore import restore_backup
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
 from support import clock_skew
 from support.postgres_proxy import Line, Pooler, listening, url_behind

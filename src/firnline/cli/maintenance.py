@@ -18,9 +18,8 @@ from firnline.cli.output import print_json, progress_on, report
 from firnline.cli.terminal import cut, plain, table
 from firnline.errors import InputError
 from firnline.protocols import Progress
-from firnline.store import missing_file, open_store, redact_url
+from firnline.store import missing_file, open_store, redact_url, restore_backup
 from firnline.store.files import copy_pipe, copy_stream, local_path
-from firnline.store.restore import restore_backup
 from firnline.store.scratch import ScratchFolder
 from firnline.sync import Memory
 from firnline.transfer.exporter import FORMATS as EXPORT_FORMATS
@@ -167,6 +166,19 @@ def add(command: Command) -> None:
     )
     imports.add_argument("--person", metavar="NAME", help="whom all the conversations are with")
 
+    _add_copies(command)
+    doctor = command("doctor", _doctor, "Check the store for damage.")
+    doctor.add_argument("--quick", action="store_true", help="skip reading every page")
+    doctor.add_argument(
+        "--rebuild-index", action="store_true", help="rebuild the search index first"
+    )
+    doctor.add_argument(
+        "--repair", action="store_true", help="restore damaged rows from the journal first"
+    )
+    _add_migrate(command)
+
+
+def _add_copies(command: Command) -> None:
     backup = command(
         "backup", _backup, "Copy the whole store to a new file; works while the store is in use."
     )
@@ -196,16 +208,6 @@ def add(command: Command) -> None:
         "restore", _restore, "Decompress archived messages; restore-backup reads a backup."
     )
     restore.add_argument("conversation")
-
-    doctor = command("doctor", _doctor, "Check the store for damage.")
-    doctor.add_argument("--quick", action="store_true", help="skip reading every page")
-    doctor.add_argument(
-        "--rebuild-index", action="store_true", help="rebuild the search index first"
-    )
-    doctor.add_argument(
-        "--repair", action="store_true", help="restore damaged rows from the journal first"
-    )
-    _add_migrate(command)
 
 
 @contextmanager

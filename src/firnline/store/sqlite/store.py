@@ -72,9 +72,9 @@ from firnline.store.sqlite import (
     search,
     vectors,
 )
-from firnline.store.sqlite.backup import copy_to
+from firnline.store.sqlite.backup import copy_to, files_of, load
 from firnline.store.sqlite.cards import card_kinds, drop_cards, put_cards, select_cards
-from firnline.store.sqlite.commit_record import CommitCounter, record_path
+from firnline.store.sqlite.commit_record import CommitCounter
 from firnline.store.sqlite.connection import (
     DatabaseFile,
     check_filesystem,
@@ -675,30 +675,14 @@ class SqliteStore:
         await copy_to(self._place, path, progress)
 
     async def restore_backup(self, path: Path) -> None:
-        """See `Restorable.restore_backup`; a backup is a SQLite store itself."""
-        if there := [file.name for file in self._files() if file.exists()]:
-            raise InputError(
-                f"{', '.join(there)} exists: restore to a new file, or move the old ones away first"
-            )
-        source = SqliteStore(path, read_only=True)
-        await source.open()
-        try:
-            await copy_to(source._place, self._place.path, None)
-        finally:
-            await source.close()
+        """See `Restorable.restore_backup`."""
+        await load(self._place, path)
 
     def owns(self, path: Path) -> bool:
         """See `Store.owns`."""
         # By name and inode, never by opening the file: that would drop SQLite's locks.
-        return any(
-            path.exists() and file.exists() and path.samefile(file) for file in self._files()
-        )
-
-    def _files(self) -> list[Path]:
-        """The file and those that belong to it."""
-        own = self._place.path
-        beside = (own.with_name(own.name + end) for end in ("-wal", "-shm"))
-        return [own, *beside, record_path(own)]
+        there = [file for file in files_of(self._place.path) if file.exists()]
+        return path.exists() and any(path.samefile(file) for file in there)
 
     async def damage(self, key: Key) -> list[Damage]:
         """See `Store.damage`."""
