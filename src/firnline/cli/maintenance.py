@@ -17,7 +17,7 @@ from firnline.cli.open import open_memory, with_memory
 from firnline.cli.output import print_json, progress_on, report
 from firnline.cli.terminal import cut, plain, table
 from firnline.errors import InputError
-from firnline.protocols import Progress
+from firnline.protocols import Finding, Progress
 from firnline.store import missing_file, open_store, redact_url, restore_backup
 from firnline.store.files import copy_pipe, copy_stream, local_path
 from firnline.store.scratch import ScratchFolder
@@ -126,6 +126,7 @@ def _doctor(options: argparse.Namespace) -> int:
             _rebuild_index(memory)
         repaired = memory.repair() if options.repair else []
         findings = memory.check(thorough=not options.quick)
+    findings += _check_settings(options)
     if options.json:
         print_json([finding._asdict() for finding in findings])
     else:
@@ -133,6 +134,17 @@ def _doctor(options: argparse.Namespace) -> int:
             print(plain(line))
         print(table(("check", "state", "detail"), findings))
     return 1 if any(finding.state == "broken" for finding in findings) else 0
+
+
+def _check_settings(options: argparse.Namespace) -> list[Finding]:
+    """The server's settings and what they name, if the server is installed."""
+    try:
+        from firnline.server.checkup import check_settings  # noqa: PLC0415 - an optional extra
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("firnline"):
+            raise
+        return []
+    return asyncio.run(check_settings(options.config, options.store))
 
 
 def _rebuild_index(memory: Memory) -> None:
@@ -167,7 +179,12 @@ def add(command: Command) -> None:
     imports.add_argument("--person", metavar="NAME", help="whom all the conversations are with")
 
     _add_copies(command)
-    doctor = command("doctor", _doctor, "Check the store for damage.")
+    doctor = command(
+        "doctor", _doctor, "Check the store, and a server's settings, model and upstream."
+    )
+    doctor.add_argument(
+        "--config", metavar="FILE", help="the server's settings as TOML (default: firnline.toml)"
+    )
     doctor.add_argument("--quick", action="store_true", help="skip reading every page")
     doctor.add_argument(
         "--rebuild-index", action="store_true", help="rebuild the search index first"

@@ -47,7 +47,8 @@ from firnline.errors import (
 
 EXIT_CODES: Final = """exit codes:
   0  done; nothing checked is damaged
-  1  damage was found (verify, doctor), or part of a file could not be read (import)
+  1  something is damaged or does not work (verify, doctor), or part of a file could not be read
+     (import)
   2  the command or its input is invalid
   3  the conversation or person does not exist
   4  conflict: another process changed the conversation first
