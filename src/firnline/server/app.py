@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Final, Literal
 
 from fastapi import APIRouter, FastAPI
 from starlette.middleware import Middleware
-from starlette.responses import JSONResponse
+from starlette.responses import HTMLResponse, JSONResponse
 
 from firnline import __version__
 from firnline.embedding import LOCAL
@@ -33,6 +33,7 @@ from firnline.server.proxy import conversation_routes, response_routes
 from firnline.server.proxy import routes as proxy
 from firnline.server.proxy.upstream import Upstream
 from firnline.server.rate_limit import RateLimiter
+from firnline.server.reference import POLICY, render_reference
 from firnline.server.settings import Settings
 from firnline.server.state import Parts
 from firnline.server.streams import Streams
@@ -102,10 +103,17 @@ def create_app(settings: Settings) -> FastAPI:
     )
     mcp_mount.mount(app, parts)
 
+    reference = cache(lambda: render_reference(app.openapi()))
+
     @app.get("/openapi.json", include_in_schema=False)
     async def describe_api() -> JSONResponse:
         # It takes a fifth of a second to create, once.
         return JSONResponse(await asyncio.to_thread(app.openapi))
+
+    @app.get("/docs", include_in_schema=False)
+    async def show_api() -> HTMLResponse:
+        page = await asyncio.to_thread(reference)
+        return HTMLResponse(page, headers={"content-security-policy": POLICY})
 
     return app
 

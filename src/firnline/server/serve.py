@@ -92,7 +92,7 @@ def lines_for(settings: Settings, url: str, *, sample: bool = False) -> list[str
     return [
         f"Firnline serves {redact_url(settings.store)}",
         f"  Page       {url}/{place}",
-        f"  API        {url}/api/v1      (OpenAPI: {url}/openapi.json)",
+        f"  API        {url}/api/v1      (its reference: {url}/docs)",
         f"  OpenAI     {url}/v1          (base_url of any OpenAI client; answers: {answers})",
         f"  Anthropic  {url}             (base_url of any Anthropic client)",
         f"  MCP        {url}/mcp",
