@@ -17,6 +17,7 @@ from firnline.cli.terminal import plain, progress_bar, table
 from firnline.context.marks import INTERRUPTED
 from firnline.log.entry import Project
 from firnline.sync import Memory, Message
+from firnline.testing import ModelServer
 
 
 def test_a_first_session(run):
@@ -195,6 +196,22 @@ def test_important_data_is_listed_added_and_reverted(run):
     assert [item["value"] for item in now if item["superseded_by"] is None] == ["vegan"]
     assert run("important", "c", "--add", '{"diet": 1}')[0] == 2
     assert run("important", "nothing")[0] == 3
+
+
+def test_a_worker_writes_digests_with_the_model_of_the_servers_settings(run, monkeypatch):
+    """In the same environment, a server's digests had a model and a worker's had none."""
+    for number in range(12):
+        run("append", "c", f"{number}: The harbour crane lifts forty tonnes in a light wind. " * 8)
+    run("context", "c", "--budget", "600")
+    with ModelServer() as model:
+        monkeypatch.setenv("FIRNLINE_MODEL", model.model)
+        monkeypatch.setenv("FIRNLINE_MODEL_URL", model.url)
+        monkeypatch.setenv("FIRNLINE_MODEL_KEY", "sk-own")
+        assert run("rebuild", "c")[0] == 0
+        assert model.requests
+        assert {headers["authorization"] for headers in model.headers} == {"Bearer sk-own"}
+        code, _, err = run("rebuild", "c", "--model", "openai/gpt-4o-mini")  # another endpoint
+        assert (code, "OPENAI_API_KEY" in err) == (2, True)
 
 
 def test_projects_are_listed_shown_and_changed(run):
