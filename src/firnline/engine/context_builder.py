@@ -503,7 +503,7 @@ class ContextBuilder:
             self._prompts[key] = prompt_of(context)
             if len(self._prompts) > limits.PROMPTS_REMEMBERED:
                 self._prompts.popitem(last=False)
-            logger.info("%s: %s", key.conversation, context.accounting)
+            logger.debug("%s: %s", key.conversation, context.accounting)
         return context
 
     def _sizes_for(self, model: str | None) -> Sizes:

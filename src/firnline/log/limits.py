@@ -378,6 +378,8 @@ RESOURCE_TOKENS: Final = 8_000
 # Connections of the server; docs/server.md lists those that are settings.
 HEADER_BYTES_MAX: Final = 32 * 1024
 """Bytes of a request's line and headers."""
+UPSTREAM_SECONDS: Final = 600.0
+"""How long the endpoint behind the proxy may be silent."""
 HEADER_SECONDS: Final = 20.0
 """How long a request's headers may take, from the connection or their first byte on."""
 BODY_SECONDS: Final = 3_600.0

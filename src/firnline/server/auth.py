@@ -38,7 +38,7 @@ from firnline.server.peer import (
 from firnline.server.problems import error_response
 from firnline.server.state import Parts
 
-PUBLIC: Final = frozenset({"/livez", "/readyz", "/openapi.json"})
+PUBLIC: Final = frozenset({"/livez", "/readyz", "/openapi.json", "/docs"})
 """Paths that need no key."""
 WEBHOOKS: Final = "/telegram/"
 """Requests under this path authenticate with their own secret."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final
@@ -270,7 +270,7 @@ async def _stream_response(
         draft = begin(request.memory, location.conversation, location.question, location.hash)
     keeper = _ProxyDraft(draft)
     answer = request.dialect.stream_answer(rounds, reply)
-    events = _record_stream(request, status, answer, keeper)
+    events = _record_stream(request, status, answer, keeper, reply.note_text)
     body = request.dialect.background_body
     named = request.dialect.stream_name
     listener = request.parts.streams.open(events, keeper, name=named)
@@ -287,7 +287,11 @@ async def _stream_response(
 
 
 async def _record_stream(
-    request: ProxyRequest, status: MemoryStatus, answer: AnswerStream, keeper: _ProxyDraft
+    request: ProxyRequest,
+    status: MemoryStatus,
+    answer: AnswerStream,
+    keeper: _ProxyDraft,
+    note_text: Callable[[], None],
 ) -> AsyncGenerator[StreamEvent, None]:
     """The events of the answer; it is stored before the events that end it."""
     try:
@@ -297,6 +301,8 @@ async def _record_stream(
                     recorded = await record_answer(request, status, item, keeper.draft)
                     keeper.answer_unsaved = recorded.answer_unsaved
                 else:
+                    if item[0]:
+                        note_text()
                     yield item
     except Exception as error:
         await note_failure(request, status)

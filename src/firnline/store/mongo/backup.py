@@ -82,8 +82,8 @@ async def _write(database: MongoDatabase, file: BinaryIO, name: str, asked: Doc)
     await asyncio.to_thread(file.write, bytes(waiting))
 
 
-async def load(database: MongoDatabase, path: Path) -> int:
-    """Restore a backup into an empty database; returns the number of conversations.
+async def load(database: MongoDatabase, path: Path) -> None:
+    """Restore a backup into an empty database.
 
     A database with cards or projects is not empty: ones with the same names would be skipped.
     """
@@ -92,14 +92,11 @@ async def load(database: MongoDatabase, path: Path) -> int:
             raise InputError(f"restore needs an empty database; this one has {name}")
     await asyncio.to_thread(lambda: sum(1 for _ in _documents(path)))  # is it complete?
     documents = iter(_documents(path))
-    count = 0
     while page := await asyncio.to_thread(_next_page, documents):
         for name in dict.fromkeys(item["in"] for item in page):
             docs = [item["doc"] for item in page if item["in"] == name]
             await put_new(database, name, docs)
-            count += len(docs) if name == "conversations" else 0
     await database.read(lambda: known_cards.adopt(database))
-    return count
 
 
 def _next_page(documents: Iterator[Any]) -> list[Any]:

@@ -536,12 +536,16 @@ class MongoStore:
         _ = self._open_db
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
-        """See `Store.backup`; `load` restores it into an empty database."""
+        """See `Store.backup`."""
         await backup.copy_to(self._open_db, path, progress)
 
-    async def load(self, path: Path) -> int:
-        """Restore a backup into an empty database; returns the number of conversations."""
-        return await backup.load(self._open_db, path)
+    async def restore_backup(self, path: Path) -> None:
+        """See `Restorable.restore_backup`."""
+        await self.open()
+        try:
+            await backup.load(self._open_db, path)
+        finally:
+            await self.close()
 
     def owns(self, path: Path) -> bool:
         """See `Store.owns`; always False, the files are the server's."""
