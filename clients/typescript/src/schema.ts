@@ -1139,9 +1139,10 @@ export interface paths {
         };
         /**
          * Get Costs
-         * @description Tokens sent over time in all conversations, compared with sending the full history.
+         * @description Tokens spent over time in all conversations, compared with sending the full history.
          *
-         *     Counts turns that this server handled, up to 5,000, most recently active conversations first.
+         *     Counts turns that this server handled, up to 5,000, most recently active conversations first,
+         *     and what models read and wrote for the digests of these conversations.
          */
         get: operations["get_costs"];
         put?: never;
@@ -1508,26 +1509,36 @@ export interface components {
             /** @description US dollars. */
             price: number;
         };
-        /** @description The prompts of consecutive turns, compared with sending the full history. */
+        /** @description Consecutive turns and digests, compared with sending the full history. */
         CostPoint: {
             since: string | null;
             until: string | null;
             turns: number;
-            /** @description Tokens of their prompts. */
+            /** @description Tokens of the turns' prompts. */
             sent: number;
+            /** @description Those of `sent` that repeat the start of the prompt before. */
+            repeated: number;
+            /** @description Tokens that models read and wrote for digests. */
+            digest_tokens: number;
             /** @description Tokens of the same prompts with the full history. */
             whole: number;
         };
         /** @description What answers cost, compared with sending the full history in every prompt. */
         Costs: {
             turns: number;
+            /** @description Tokens of all prompts. */
             sent: number;
+            /** @description Those of `sent` that repeat the start of the prompt before: a cache can hold it. */
+            repeated: number;
+            /** @description Tokens that models read and wrote for digests. */
+            digest_tokens: number;
+            /** @description Tokens of the same prompts with the full history. */
             whole: number;
-            /** @description US dollars per million prompt tokens. */
+            /** @description US dollars per million tokens. */
             price: number;
-            /** @description US dollars. */
+            /** @description US dollars for `sent` and `digest_tokens`. */
             spent: number;
-            /** @description US dollars. */
+            /** @description US dollars; negative if the full history would cost less. */
             saved: number;
             /** @description False if there are older turns that are not counted. */
             complete: boolean;

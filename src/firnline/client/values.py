@@ -312,12 +312,14 @@ class TenantStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPoint:
-    """The prompts of consecutive turns, compared with sending the full history."""
+    """Consecutive turns and digests, compared with sending the full history."""
 
     since: datetime | None
     until: datetime | None
     turns: int
-    sent: Annotated[int, Doc("Tokens of their prompts.")]
+    sent: Annotated[int, Doc("Tokens of the turns' prompts.")]
+    repeated: Annotated[int, Doc("Those of `sent` that repeat the start of the prompt before.")]
+    digest_tokens: Annotated[int, Doc("Tokens that models read and wrote for digests.")]
     whole: Annotated[int, Doc("Tokens of the same prompts with the full history.")]
 
 
@@ -326,11 +328,15 @@ class Costs:
     """What answers cost, compared with sending the full history in every prompt."""
 
     turns: int
-    sent: int
-    whole: int
-    price: Annotated[float, Doc("US dollars per million prompt tokens.")]
-    spent: Annotated[float, Doc("US dollars.")]
-    saved: Annotated[float, Doc("US dollars.")]
+    sent: Annotated[int, Doc("Tokens of all prompts.")]
+    repeated: Annotated[
+        int, Doc("Those of `sent` that repeat the start of the prompt before: a cache can hold it.")
+    ]
+    digest_tokens: Annotated[int, Doc("Tokens that models read and wrote for digests.")]
+    whole: Annotated[int, Doc("Tokens of the same prompts with the full history.")]
+    price: Annotated[float, Doc("US dollars per million tokens.")]
+    spent: Annotated[float, Doc("US dollars for `sent` and `digest_tokens`.")]
+    saved: Annotated[float, Doc("US dollars; negative if the full history would cost less.")]
     complete: Annotated[bool, Doc("False if there are older turns that are not counted.")]
     data: Annotated[tuple[CostPoint, ...], Doc("Over time, oldest first.")]
 

@@ -192,12 +192,13 @@ const Figure = ({ of, children, title }) => html`<div title=${title}><b>${of}</b
 
 function Numbers({ stats, costs }) {
   const total = costs.value;
+  const spent = total ? total.sent + total.digest_tokens : 0;
   return html`<section class="card tally" aria-label="In numbers">
     <${Figure} of=${number(stats.conversations)}>${stats.conversations === 1 ? 'conversation' : 'conversations'}<//>
     <${Figure} of=${compact(stats.messages)} title=${number(stats.messages)}>messages, every one kept<//>
     <${Figure} of=${compact(stats.tokens)} title=${number(stats.tokens)}>tokens<//>
     ${stats.archived > 0 && html`<${Figure} of=${percent(stats.archived / Math.max(stats.messages, 1))}>of the messages archived<//>`}
-    <${Figure} of=${total?.turns ? percent(Math.abs(1 - total.sent / Math.max(total.whole, 1))) : '–'}>${total?.sent > total?.whole ? 'more' : 'fewer'} tokens than the full history<//>
+    <${Figure} of=${total?.turns ? percent(Math.abs(1 - spent / Math.max(total.whole, 1))) : '–'}>${spent > total?.whole ? 'more' : 'fewer'} tokens than the full history<//>
   </section>`;
 }
 
