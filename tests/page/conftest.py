@@ -23,12 +23,11 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
 from firnline import Memory
-from firnline.server.sample import add_sample
 from firnline.strategies import layered
 from firnline.testing import ModelServer
 from support import chromium
 from support.live_server import free_port, running
-from support.page_site import COUNTED, Complaints, Site, apart, settle
+from support.page_site import COUNTED, Complaints, Site, add_ticket, apart, settle
 from support.rest_client import Api
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
@@ -80,7 +79,7 @@ def sample(tmp_path_factory) -> Path:
     async def fill() -> None:
         strategy = layered(tail=0.9, keep=0.08)
         async with Memory.open(f"sqlite:///{path}", embedder=None, strategy=strategy) as memory:
-            await add_sample(memory)
+            await add_ticket(memory)
 
     apart(fill())
     return path
