@@ -270,6 +270,7 @@ def test_me_describes_the_server_and_names_no_path(api, url, tmp_path):
         "store": url.partition(":")[0],
         "answers": "gpt-4o-mini",
         "proxy": False,
+        "upstream": False,
         "embedder": "none",
         "worker": False,
     }

@@ -83,7 +83,7 @@ export interface paths {
          *
          *     The message is durable before the model is called. If the model fails, retry with the same
          *     `Idempotency-Key`: only the answer is requested again. Without a model, the answer consists of
-         *     quotes from the conversation, and says so.
+         *     quotes from the conversation, and says so; `model` chooses one behind the proxy's endpoint.
          */
         post: operations["take_turn"];
         delete?: never;
@@ -2264,6 +2264,8 @@ export interface components {
             answers: string | null;
             /** @description Whether /v1 forwards to a model. */
             proxy: boolean;
+            /** @description Whether a turn can name a model of the endpoint behind /v1. */
+            upstream: boolean;
             /** @description The embedder for search by meaning; none: words only. */
             embedder: string;
             /** @description Whether this process creates pending digests. */
@@ -2456,6 +2458,8 @@ export interface components {
             } & {
                 [key: string]: unknown;
             });
+            /** @description A model behind `/v1` that answers; default: the server's. */
+            model?: string | null;
             /** @description Tokens, a model name, or an object; default: the window of the server's model. */
             budget?: number | string | components["schemas"]["BudgetRequest"] | null;
             /** @description The application's system prompt. */

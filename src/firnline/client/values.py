@@ -422,6 +422,7 @@ class ServerInfo:
     store: Annotated[str, Doc("", "sqlite")]
     answers: Annotated[str | None, Doc("The model for turns; null: quotes from memory.")]
     proxy: Annotated[bool, Doc("Whether /v1 forwards to a model.")]
+    upstream: Annotated[bool, Doc("Whether a turn can name a model of the endpoint behind /v1.")]
     embedder: Annotated[str, Doc("The embedder for search by meaning; none: words only.")]
     worker: Annotated[bool, Doc("Whether this process creates pending digests.")]
 

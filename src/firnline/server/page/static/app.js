@@ -2,15 +2,16 @@
 
 import { render } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { all, allow, get, key, may, Problem } from './api.js';
+import { all, allow, get, key, may, Problem, server } from './api.js';
 import { KeyDialog, KeyForm } from './access.js';
 import { ago, Announcer, compact, html, looking, Name, number, Press, titleOf, Trouble, useLoaded } from './ui.js';
 import { Dashboard } from './dashboard.js';
 import { Conversation, TABS } from './conversation.js';
 import { goes, Keys } from './keys.js';
+import { People } from './people.js';
 import { Search } from './search.js';
 
-// -- where we are: #/  #/search?q=…  #/c/NAME/TAB?seq=… -----------------------------------------
+// -- where we are: #/  #/search?q=…  #/people/NAME  #/c/NAME/TAB?seq=… -----------------------------------------
 
 /** A part of the address as it was meant; what is no encoding was typed as it stands. */
 function decoded(part) {
@@ -129,13 +130,13 @@ function App() {
   useMinutes();
   const me = useLoaded((signal) => get('/me', {}, signal), []);
   const refusal = useRefusal(me);
-  if (me.value) allow(me.value.scopes);
+  if (me.value) { allow(me.value.scopes); server.current = me.value.server; }
   const list = useKept(useLoaded(() => (me.value ? all('/conversations') : new Promise(() => {})), [Boolean(me.value)]));
   useEffect(() => setOpen(false), [here.view, here.name]);
   useLayoutEffect(() => { if (main.current) main.current.scrollTop = 0; }, [here.view, here.name]); // another view begins at its top
   const chosen = (event) => { if (event.target.closest('a')) setOpen(false); }; // also where one is already
   const called = list.value?.find((one) => one.conversation === here.name);
-  const title = { c: called ? titleOf(called) : here.name, search: 'Search' }[here.view] || 'Dashboard';
+  const title = { c: called ? titleOf(called) : here.name, search: 'Search', people: here.name || 'People' }[here.view] || 'Dashboard';
   useEffect(() => { document.title = `${title} · Firnline`; }, [title]);
 
   const begin = useCallback(() => {
@@ -161,6 +162,7 @@ function App() {
   const view = {
     c: () => html`<${Conversation} key=${here.name} name=${here.name} tab=${here.tab} params=${here.params} list=${list} />`,
     search: () => html`<${Search} params=${here.params} />`,
+    people: () => html`<${People} person=${here.name} />`,
   }[here.view] || (() => html`<${Dashboard} list=${list} begin=${begin} />`);
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
@@ -169,6 +171,7 @@ function App() {
       <a class="brand" href="#/" aria-label="Firnline"><img src="/favicon.svg" alt="" width="24" height="24" /> <span class="word">Firnline</span></a>
       <nav aria-label="Views" onClick=${chosen}>
         <a href="#/" aria-current=${here.view === '' ? 'page' : null}>Dashboard</a>
+        <a href="#/people" aria-current=${here.view === 'people' ? 'page' : null}>People</a>
         <a href="#/search" aria-current=${here.view === 'search' ? 'page' : null}>Search</a>
       </nav>
       <span class="grow" />

@@ -178,7 +178,7 @@ function Health({ list, work }) {
         <span class="meta">Firnline ${server.version} on ${server.store}</span></dd></div>
       ${work.value && html`<${Work} work=${work.value} />`}
       ${work.error && html`<div><dt>Work</dt><dd class="bad-text">${work.error.message}</dd></div>`}
-      <div><dt>Answers by</dt><dd>${server.answers || (server.proxy ? 'the model behind the proxy' : 'quotes from memory: no model is configured')}</dd></div>
+      <div><dt>Answers by</dt><dd>${[server.answers, server.upstream && 'models behind /v1, chosen in the chat', server.proxy && !server.upstream && 'the Anthropic endpoint, behind /v1/messages only'].filter(Boolean).join('; ') || 'quotes from memory: no model is configured'}</dd></div>
       <div><dt>Search by</dt><dd>${server.embedder === 'none' ? 'words and dates' : 'words, dates and meaning'}</dd></div>
       <div><dt>You</dt><dd>tenant <${Name}>${tenant}<//> <span class="meta">key <${Name}>${name}<//>: ${scopes.join(', ')}</span></dd></div>
     </dl>`}<//>

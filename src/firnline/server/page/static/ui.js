@@ -33,6 +33,9 @@ export function ago(time) {
 
 export const when = (time) => (time ? new Date(time).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' }) : '');
 
+/** A day in few letters. */
+export const date = (time) => (time ? new Date(time).toLocaleDateString([], { day: 'numeric', month: 'short', year: 'numeric' }) : '');
+
 /** A day as a heading. */
 export function day(time) {
   const then = new Date(time);
