@@ -263,9 +263,10 @@ def test_an_imported_file_by_any_name_runs_nothing(site, page, tmp_path, complai
         "mimeType": "application/jsonl",
         "buffer": json.dumps({"kind": PAYLOADS[0], "x": PAYLOADS}).encode(),
     }
-    panel = site.panel(page, "manage")
-    panel.get_by_label("File").set_input_files(file)
-    panel.get_by_role("button", name="Import it").click()
+    site.open(page)
+    page.get_by_role("button", name="Export and import").click()
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("button", name="Import it").click()
     expect(page.locator(".said.bad, .wrong").first).to_be_visible()
     is_harmless(page)
 

@@ -1979,6 +1979,10 @@ export interface components {
             strategy: string;
             /** @description Tokens of the whole prompt. */
             tokens: number;
+            /** @description Tokens of it with the full history; null if unknown. */
+            whole: number | null;
+            /** @description The window that it was built for, in tokens. */
+            window: number;
             /** @description Messages in the prompt. */
             messages: number;
             /** @description Share of the previous prompt that it repeats. */
@@ -2122,6 +2126,10 @@ export interface components {
             strategy: string;
             /** @description Tokens of the whole prompt. */
             tokens: number;
+            /** @description Tokens of it with the full history; null if unknown. */
+            whole: number | null;
+            /** @description The window that it was built for, in tokens. */
+            window: number;
             /** @description Messages in the prompt. */
             messages: number;
             /** @description Share of the previous prompt that it repeats. */

@@ -150,6 +150,8 @@ class PastTurn:
     via: Annotated[str, Doc("Where the question came from: rest, proxy or telegram.")]
     strategy: str
     tokens: Annotated[int, Doc("Tokens of the whole prompt.")]
+    whole: Annotated[int | None, Doc("Tokens of it with the full history; null if unknown.")]
+    window: Annotated[int, Doc("The window that it was built for, in tokens.")]
     messages: Annotated[int, Doc("Messages in the prompt.")]
     stability: Annotated[float | None, Doc("Share of the previous prompt that it repeats.")]
     degraded: tuple[str, ...]

@@ -98,6 +98,8 @@ async def _add(memory: Memory, sample: Sample) -> None:
     )
     await memory.set_strategy(sample.name, _STRATEGY)
     budget = memory.budget_of(NAME)
+    await memory.context(sample.name, budget)  # so that its digests are due
+    await memory.digest(sample.name)
     for (_, question), (_, answer) in zip(turns[::2], turns[1::2], strict=True):
         await memory.embed(sample.name)
         turn = await memory.turn(sample.name, question, _says(answer.text), budget=budget)

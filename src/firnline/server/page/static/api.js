@@ -9,6 +9,7 @@ export class Problem extends Error {
     this.status = status;
     this.code = body?.code || '';
     this.retryable = Boolean(body?.retryable);
+    this.floor = body?.floor; // the tokens that a context needs at least
   }
 }
 

@@ -1,15 +1,17 @@
 // The page: a list of conversations, one view, and where you are in the address.
 
 import { render } from 'preact';
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { all, allow, get, key, may, Problem, server } from './api.js';
 import { KeyDialog, KeyForm } from './access.js';
-import { ago, Announcer, compact, html, looking, Name, number, Press, titleOf, Trouble, useLoaded } from './ui.js';
+import { Announcer, changedAll, html, looking, titleOf, Trouble, useLoaded } from './ui.js';
 import { Dashboard } from './dashboard.js';
 import { Conversation, TABS } from './conversation.js';
 import { goes, Keys } from './keys.js';
+import { Conversations, nested } from './list.js';
 import { People } from './people.js';
 import { Search } from './search.js';
+import { TransferDialog } from './transfer.js';
 
 // -- where we are: #/  #/search?q=…  #/people/NAME  #/c/NAME/TAB?seq=… -----------------------------------------
 
@@ -51,36 +53,6 @@ function useTheme() {
   }, [theme]);
   const next = { auto: 'light', light: 'dark', dark: 'auto' };
   return [theme, () => set(next[theme])];
-}
-
-// -- the list of conversations ----------------------------------------------------------------
-
-/** The newest first. */
-const newest = (list) => [...list].sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1));
-
-function Conversations({ list, here, onNew, filterRef }) {
-  const [filter, setFilter] = useState('');
-  const shown = useMemo(() => {
-    const wanted = filter.trim().toLowerCase();
-    const fitting = (list.value || []).filter((one) => `${titleOf(one)}\n${one.conversation}`.toLowerCase().includes(wanted));
-    return newest(fitting).slice(0, 300);
-  }, [list.value, filter]);
-  return html`<section class="conversations" aria-label="Conversations">
-    <div class="row">
-      <input type="search" ref=${filterRef} placeholder="Find a conversation" aria-label="Find a conversation"
-        value=${filter} onInput=${(e) => setFilter(e.target.value)} />
-      <${Press} class="strong icon" title="New conversation (n)" aria-label="New conversation" onClick=${onNew}>+<//>
-    </div>
-    ${list.error && html`<${Trouble} error=${list.error} again=${list.again} />`}
-    <ul>
-      ${shown.map((one) => html`<li key=${one.conversation}>
-        <a href=${link(one.conversation)} title=${one.conversation} aria-current=${here.name === one.conversation ? 'page' : null}>
-          <span class="title"><${Name}>${titleOf(one)}<//></span>
-          <span class="meta" title=${`${number(one.tokens)} tokens`}>${compact(one.entries)} ${one.entries === 1 ? 'message' : 'messages'} · ${ago(one.updated_at)}${one.metadata?.branch ? ' · branch' : ''}</span>
-        </a></li>`)}
-    </ul>
-    ${list.value && !shown.length && html`<p class="empty">${filter ? 'No conversation has this name.' : `No conversation yet.${may('write') ? ' Press + to start one.' : ''}`}</p>`}
-  </section>`;
 }
 
 function useHealth() {
@@ -125,6 +97,7 @@ function App() {
   const [open, setOpen] = useState(false);
   const [help, setHelp] = useState(false);
   const [access, setAccess] = useState(false);
+  const [transfer, setTransfer] = useState(false);
   const main = useRef(null);
   const ready = useHealth();
   useMinutes();
@@ -149,7 +122,7 @@ function App() {
     const pressed = (event) => {
       const typing = /INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.target.isContentEditable;
       if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
-      const names = newest(list.value || []).map((one) => one.conversation);
+      const names = nested(list.value || []).map(({ one }) => one.conversation);
       const does = { n: begin, '?': () => setHelp(true), ...goes(here, names, TABS.map(([id]) => id), link) }[event.key];
       if (does) { event.preventDefault(); does(); }
     };
@@ -179,6 +152,7 @@ function App() {
         <i aria-hidden="true" /> <span>${ready === false ? 'not ready' : 'ready'}</span></span>
       ${me.value && key.get() && html`<button class="quiet" onClick=${() => setAccess(true)} title="View, change or forget the API key"
         aria-label=${may('write') ? 'Key' : 'Key: read only'}>Key${!may('write') && html`<span class="only-wide">: read only</span>`}</button>`}
+      <button class="quiet icon" onClick=${() => setTransfer(true)} aria-label="Export and import" title="Export and import">⇅</button>
       <button class="quiet icon only-wide" onClick=${() => setHelp(true)} aria-label="Keys" title="Keys (?)">?</button>
       <button class="quiet icon" onClick=${nextTheme} aria-label=${`Colors: ${theme}. Change`} title=${`Colors: ${theme}`}>${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
     </header>
@@ -187,6 +161,7 @@ function App() {
       <main id="main" ref=${main} tabindex="-1">${me.value ? view() : html`<p class="empty" role="status">Loading …</p>`}</main>
     </div>
     ${access && html`<${KeyDialog} me=${me.value} close=${() => setAccess(false)} />`}
+    ${transfer && html`<${TransferDialog} changed=${() => { list.again(); changedAll(); }} close=${() => setTransfer(false)} />`}
     ${help && html`<${Keys} close=${() => setHelp(false)} />`}
     <${Announcer} />`;
 }

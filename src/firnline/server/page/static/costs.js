@@ -4,6 +4,8 @@ import { useMemo, useState } from 'preact/hooks';
 import { compact, Empty, html, Loaded, money, number, percent, plural, useWidth, when } from './ui.js';
 
 const PRICE = 'firnline.price';
+const USUAL = 0.2; // dollars per million tokens, as the server reckons
+export const priceOf = () => Number(localStorage.getItem(PRICE)) || USUAL;
 const FIXED = 4_000; // tokens of a request that are no messages, as the server reckons
 const HEIGHT = 220;
 const EDGE = { left: 46, right: 14, top: 14, bottom: 28 };

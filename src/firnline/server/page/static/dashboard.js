@@ -5,7 +5,6 @@ import { at, get, key, may, patch, post, put, segment } from './api.js';
 import { Act, ago, compact, Copyable, Empty, FormDialog, html, Loaded, looking, Name, number, percent, plural, Press, ReadOnly, say, titleOf, useLoaded, when } from './ui.js';
 import { link } from './app.js';
 import { Costs } from './costs.js';
-import { Export, Import } from './transfer.js';
 
 const AGAIN = 15_000;
 
@@ -28,7 +27,7 @@ function Begin({ begin }) {
       <li><h3>Point an OpenAI client at it</h3><p>Change one URL, and its conversations can have any length.</p><${Copyable} text=${client} what="Python with the OpenAI client" /></li>
       <li><h3>Send a request over HTTP</h3><p>From any language. The first message creates the conversation.</p><${Copyable} text=${curl} what="A request with curl" /></li>
     </ol>
-    <p class="meta">Agents use MCP at <code>${location.origin}/mcp</code>. If you have an export, import it below.</p>
+    <p class="meta">Agents use MCP at <code>${location.origin}/mcp</code>. If you have an export, import it with ⇅ at the top.</p>
   </section>`;
 }
 
@@ -214,7 +213,6 @@ export function Dashboard({ list, begin }) {
   const costs = useLoaded((signal) => get('/costs', {}, signal), []);
   const work = useLoaded((signal) => get('/work', {}, signal), []);
   useFresh(stats, projects, costs, work, list);
-  const changed = () => [stats, projects, costs, work, list].forEach((one) => one.again());
   return html`<div class="page board">
     <h1>Dashboard</h1>
     <${ReadOnly} />
@@ -222,6 +220,5 @@ export function Dashboard({ list, begin }) {
     <${Projects} projects=${projects} />
     <div class="two"><${Costs} costs=${costs} stats=${stats} /><${Health} list=${list} work=${work} /></div>
     <${Unassigned} list=${list} projects=${projects} />
-    <section class="card transfer" aria-label="Export and import"><${Export} level="h2" /><${Import} level="h2" changed=${changed} /></section>
   </div>`;
 }
