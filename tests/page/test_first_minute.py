@@ -28,6 +28,7 @@ def site(request):
 
 
 def ask(page, question):
+    settle(page)
     page.get_by_label("Your message").fill(question)
     page.keyboard.press("Enter")
     answers = page.locator(".block .message.assistant")

@@ -74,7 +74,8 @@ def test_what_is_no_hash_is_no_alarm(site, page):
         expect(proof).to_contain_text("Verified.")
 
 
-def test_damage_is_reported(site, page, tmp_path):
+def test_damage_is_reported(site, page, tmp_path, complaints):
+    complaints.expected.append("500")  # what the strategy makes of it cannot be shown
     panel = site.panel(page, "manage")
     # By another process: in this one, closing the file would take the server's locks with it.
     change = "UPDATE entry SET tokens = tokens + 1 WHERE id & 4294967295 = 5"
@@ -339,12 +340,12 @@ def test_an_export_of_another_program_is_imported_with_a_report(site, page, tmp_
     expect(into).to_contain_text("read as chatgpt")
     into.get_by_text("Left out").click()
     expect(into).to_contain_text("a file of another type: .png")
+    shot(page, "import")
+    page.keyboard.press("Escape")
     listed = page.get_by_role("region", name="Conversations")
     expect(listed.locator('a[title="chatgpt/conv-1"]')).to_contain_text("Tea")
     listed.get_by_label("Find a conversation").fill("tea")
     expect(listed.get_by_role("listitem").first).to_contain_text("Tea")
-    listed.get_by_label("Find a conversation").fill("")
-    shot(page, "manage-import", unfold_panel)
 
 
 def test_a_file_that_is_no_export_is_rejected_with_the_reason(site, page, tmp_path):

@@ -117,21 +117,23 @@ function Strategy({ name, head, changed }) {
 
 function Belongs({ name, head, changed }) {
   const projects = useLoaded((signal) => get('/projects', { limit: 500 }, signal), []);
-  const { title: given = '', ...others } = head.metadata;
-  const [title, setTitle] = useState(given);
+  const { title, ...rest } = head.metadata;
+  const given = typeof title === 'string' ? title : ''; // any client can write there
+  const others = given ? rest : head.metadata;
+  const [typed, setTitle] = useState(given);
   const [project, setProject] = useState(head.project || '');
   const [person, setPerson] = useState(head.person || '');
   const [metadata, setMetadata] = useState(JSON.stringify(others, null, 1));
   const wrong = (() => { try { const value = JSON.parse(metadata); return typeof value !== 'object' || value === null || Array.isArray(value); } catch { return true; } })();
   const emptied = (head.project && !project.trim()) || (head.person && !person.trim());
-  const same = title === given && project === (head.project || '') && person === (head.person || '') && metadata === JSON.stringify(others, null, 1);
+  const same = typed === given && project === (head.project || '') && person === (head.person || '') && metadata === JSON.stringify(others, null, 1);
   const run = async () => {
-    const about = { project: project.trim() || null, person: person.trim() || null, metadata: { ...(title.trim() ? { title: title.trim() } : {}), ...JSON.parse(metadata) } };
+    const about = { project: project.trim() || null, person: person.trim() || null, metadata: { ...(typed.trim() ? { title: typed.trim() } : {}), ...JSON.parse(metadata) } };
     await patch(at(name), about);
     changed();
   };
   return html`<${Box} title="Title, project and person" needs="write">
-    <label>Title <input value=${title} placeholder=${head.title || name} onInput=${(e) => setTitle(e.target.value)} /></label>
+    <label>Title <input value=${typed} placeholder=${head.title || name} onInput=${(e) => setTitle(e.target.value)} /></label>
     <label>Project <input value=${project} list="projects" placeholder="none" onInput=${(e) => setProject(e.target.value)} />
       <datalist id="projects">${(projects.value?.data || []).map((one) => html`<option key=${one.name} value=${one.name} />`)}</datalist></label>
     <label>With whom <input value=${person} placeholder="no person" onInput=${(e) => setPerson(e.target.value)} /></label>
