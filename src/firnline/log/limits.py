@@ -156,8 +156,10 @@ READ_PAGE: Final = 1_000
 """Entries fetched at once when a whole conversation is read."""
 PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of messages after which a page ends."""
-INDEX_PAGE: Final = 500
+INDEX_PAGE: Final = 250
 """Entries indexed for search in one transaction."""
+INDEX_LAG: Final = 1_000
+"""Entries appended without a pause after which each page of them is indexed between two commits."""
 REINDEX_SECONDS: Final = 3_600
 """Time after which another process may index everything again, because one that began is gone."""
 INDEX_IDLE_SECONDS: Final = 0.2
