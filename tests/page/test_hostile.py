@@ -103,10 +103,12 @@ def test_what_is_typed_as_html_is_shown_as_it_was_typed(site, page):
 
 
 def test_answers_that_stream_in_are_never_run(site, page):
+    """Every third: they become the same messages, which the tests above try with all."""
     site.open(page, site.path(conversation="stream"))
-    for start in range(0, len(PAYLOADS), 38):
-        site.model.say("\n\n".join(PAYLOADS[start : start + 38]))
-        page.get_by_label("Your message").fill("\n".join(PAYLOADS[start : start + 3]))
+    some = PAYLOADS[::3]
+    for start in range(0, len(some), 38):
+        site.model.say("\n\n".join(some[start : start + 38]))
+        page.get_by_label("Your message").fill("\n".join(some[start : start + 3]))
         page.get_by_label("Your message").press("Enter")
         expect(page.get_by_role("button", name="Send")).to_be_visible()
         is_harmless(page)

@@ -58,11 +58,11 @@ function FactsOf({ pieces, person }) {
     ${person && html`<p class="meta"><a href=${personLink(person)}>All that <${Name}>${person}<//> has stated, and what it replaced</a></p>`}`;
 }
 
-function Section({ run, section, prefix, fresh, show, person }) {
+function Section({ run, part, section, prefix, fresh, show, person }) {
   const [shown, set] = useState(SHOWN);
   const whole = run.pieces;
   const kind = (piece) => (piece.index < prefix ? 'reused' : fresh?.[piece.index] ? 'fresh' : '');
-  return html`<section class="part-of" aria-label=${`Section ${titleOf(run.name)}`}>
+  return html`<section class="part-of" aria-label=${`Section ${titleOf(run.name)}${part > 1 ? `, part ${part}` : ''}`}>
     <h4><i class=${`dot of-${run.name}`} /> ${titleOf(run.name)} <span class="meta">${plural(whole.length, 'message')}, ${number(sum(whole))} tokens</span></h4>
     ${section && html`<p class="meta">${reasonOf(section)}</p>`}
     ${run.name === 'profile' && html`<${FactsOf} pieces=${whole} person=${person} />`}
@@ -103,7 +103,7 @@ function Turn({ name, person, turn, before, show }) {
   const change = useMemo(() => (before ? compare(turn.prompt, before.prompt) : { prefix: 0, fresh: null, arrived: [], left: [] }), [turn, before]);
   const sections = Object.fromEntries(turn.sections.map((section) => [section.name, section]));
   const most = Math.max(...turn.hits.flatMap((hit) => Object.values(hit.parts).map(Math.abs)), 0.01);
-  const seen = new Set();
+  const seen = new Map();
   return html`<article class="stack" aria-label=${`The prompt of answer ${turn.answer}`}>
     <header class="row apart"><h3>The prompt of <${Ref} seq=${turn.answer} show=${show} /></h3>
       <span class="badge good" title=${`sha256 ${turn.sha256}`}>${turn.proved ? 'proved: the hash matches' : ''}</span></header>
@@ -121,9 +121,9 @@ function Turn({ name, person, turn, before, show }) {
     <h3>The messages, as they were sent</h3>
     ${before && html`<p class="key meta"><span class="swatch reused">=</span> same as in the turn before <span class="swatch fresh">+</span> new <span class="swatch"> </span> moved</p>`}
     ${runs(turn.prompt).map((run, n) => {
-    const first = !seen.has(run.name);
-    seen.add(run.name);
-    return html`<${Section} key=${n} run=${run} section=${first ? sections[run.name] : null} prefix=${change.prefix} fresh=${change.fresh} show=${show} person=${person} />`;
+    const part = (seen.get(run.name) || 0) + 1;
+    seen.set(run.name, part);
+    return html`<${Section} key=${n} run=${run} part=${part} section=${part === 1 ? sections[run.name] : null} prefix=${change.prefix} fresh=${change.fresh} show=${show} person=${person} />`;
   })}
     ${turn.hits.length > 0 && html`<h3>Recalled for the question</h3>
       <p class="meta">The parts of each score. A higher score is a better match.</p>
