@@ -39,8 +39,8 @@ function isKnown(name, list) {
   return list.value.length >= LISTED || list.value.some((one) => one.conversation === name);
 }
 
-/** What of a conversation the views are drawn from: its log, pins, digests and strategy. */
-export const stateOf = (head) => JSON.stringify([head.hash, head.pinned, head.digests, head.in_force, head.strategy]);
+/** What of a conversation the views are drawn from: its log, pins, digests, strategy, and what it is called. */
+export const stateOf = (head) => JSON.stringify([head.hash, head.pinned, head.digests, head.in_force, head.strategy, head.metadata, head.project, head.person]);
 
 /** Others write to it, too: through the proxy, in another tab, in the background. Look now and then. */
 function useNews(name, about, list, changed) {

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { at, may, patch } from './api.js';
-import { ago, compact, FormDialog, html, Name, number, Press, say, titleOf, Trouble } from './ui.js';
+import { ago, changedAll, compact, FormDialog, html, Name, number, Press, say, titleOf, Trouble } from './ui.js';
 import { link } from './app.js';
 import { originOf } from './chat.js';
 import { EraseDialog } from './manage.js';
@@ -48,6 +48,7 @@ function Rename({ one, close, done }) {
     await patch(at(one.conversation), { metadata: title ? { ...rest, title } : rest });
     say('Renamed.');
     done();
+    changedAll(); // it may be open
   };
   return html`<${FormDialog} title="Rename the conversation" button="Save" onDone=${save} onClose=${close}>
     <label>Title <input name="title" maxlength="200" autocomplete="off" defaultValue=${titleOf(one)} placeholder="how its first message begins" /></label>
