@@ -168,6 +168,7 @@ def test_sent_tokens_are_compared_with_the_full_history(busy, page):
         f"Spent: {costs['sent']:,} tokens in prompts, {costs['digest_tokens']:,}"
     )
     expect(cost).to_contain_text("of the prompts repeats the start of the prompt before it")
+    expect(cost).to_contain_text("at best")
     assert f"would have been {costs['whole']:,}" in label
     assert picture.locator("path.sent").get_attribute("d").count("L") == 8
     cost.get_by_label("$ per million tokens").fill("1000")

@@ -48,6 +48,7 @@ def test_costs_compare_sent_tokens_with_the_full_history(api, model):
         "repeated": 0,
         "digest_tokens": 0,
         "whole": 0,
+        "whole_repeated": 0,
         "price": 0.2,
         "spent": 0.0,
         "saved": 0.0,
@@ -71,6 +72,7 @@ def test_costs_compare_sent_tokens_with_the_full_history(api, model):
     assert told["data"][2]["sent"] == told["data"][2]["whole"], "a short one is sent whole"
     first, second = turns[1], turns[0]
     assert told["repeated"] == round(second["stability"] * first["tokens"])
+    assert told["whole_repeated"] == first["whole"] == whole[0]
     paid = told["sent"] + told["digest_tokens"]
     assert told["spent"] == pytest.approx(paid / 100_000)
     assert told["saved"] == pytest.approx((told["whole"] - paid) / 100_000)

@@ -1522,6 +1522,8 @@ export interface components {
             digest_tokens: number;
             /** @description Tokens of the same prompts with the full history. */
             whole: number;
+            /** @description Those of `whole` that the prompt before would have had. */
+            whole_repeated: number;
         };
         /** @description What answers cost, compared with sending the full history in every prompt. */
         Costs: {
@@ -1534,6 +1536,8 @@ export interface components {
             digest_tokens: number;
             /** @description Tokens of the same prompts with the full history. */
             whole: number;
+            /** @description Those of `whole` that the prompt before would have had. */
+            whole_repeated: number;
             /** @description US dollars per million tokens. */
             price: number;
             /** @description US dollars for `sent` and `digest_tokens`. */

@@ -323,6 +323,7 @@ class CostPoint:
     repeated: Annotated[int, Doc("Those of `sent` that repeat the start of the prompt before.")]
     digest_tokens: Annotated[int, Doc("Tokens that models read and wrote for digests.")]
     whole: Annotated[int, Doc("Tokens of the same prompts with the full history.")]
+    whole_repeated: Annotated[int, Doc("Those of `whole` that the prompt before would have had.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,6 +337,7 @@ class Costs:
     ]
     digest_tokens: Annotated[int, Doc("Tokens that models read and wrote for digests.")]
     whole: Annotated[int, Doc("Tokens of the same prompts with the full history.")]
+    whole_repeated: Annotated[int, Doc("Those of `whole` that the prompt before would have had.")]
     price: Annotated[float, Doc("US dollars per million tokens.")]
     spent: Annotated[float, Doc("US dollars for `sent` and `digest_tokens`.")]
     saved: Annotated[float, Doc("US dollars; negative if the full history would cost less.")]

@@ -160,6 +160,8 @@ INDEX_PAGE: Final = 250
 """Entries indexed for search in one transaction."""
 INDEX_LAG: Final = 1_000
 """Entries appended without a pause after which each page of them is indexed between two commits."""
+INDEX_TURNS: Final = 4
+"""Pages that are indexed in a row while other writes wait."""
 REINDEX_SECONDS: Final = 3_600
 """Time after which another process may index everything again, because one that began is gone."""
 INDEX_IDLE_SECONDS: Final = 0.2

@@ -33,6 +33,7 @@ class Spending(NamedTuple):
     sent: int = 0
     repeated: int = 0
     whole: int = 0
+    whole_repeated: int = 0
     digest_tokens: int = 0
 
 
@@ -96,13 +97,16 @@ async def _read_turns(memory: Memory, conversation: str, most: int) -> list[Spen
 def turn_spending(record: dict[str, Any], before: dict[str, Any] | None) -> Spending:
     """What a turn took; `before` is the record of the turn before it."""
     tokens: int = record["tokens"]
+    whole: int = record.get("whole_tokens", tokens)
     repeated = round((record["stability"] or 0) * before["tokens"]) if before else 0
+    whole_before = before.get("whole_tokens", before["tokens"]) if before else 0
     return Spending(
         record["recorded_at"] or "",
         turns=1,
         sent=tokens,
         repeated=min(repeated, tokens),
-        whole=record.get("whole_tokens", tokens),
+        whole=whole,
+        whole_repeated=min(whole_before, whole),  # a full history only grows
     )
 
 

@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any, Final, NamedTuple, TypeVar
 
 import apsw
@@ -244,10 +245,15 @@ class Writer:
 
     def _work(self, *, idle: bool = False) -> None:
         """Do a part of the background work, and what cannot wait until the writer is idle."""
-        while idle or self._transactions.is_far_behind():
+        for turn in count():
+            waiting = turn >= limits.INDEX_TURNS and len(self._jobs) > 0
+            if not idle and (waiting or not self._transactions.is_far_behind()):
+                return
             idle = False
             with self._in_use:
                 self._busy = self._transactions.run_idle()
+            if not self._busy:
+                return
 
     def _next(self, timeout: float | None) -> _Job | None:
         return self._ahead.pop() if self._ahead else self._jobs.get(timeout)

@@ -95,6 +95,9 @@ function Table({ points }) {
       <td class="n">${number(one.digest_tokens)}</td><td class="n">${number(one.whole)}</td><td class="n nowrap">${one.whole ? compared(paid(one), one.whole) : ''}</td></tr>`)}</tbody></table></div></details>`;
 }
 
+/** What it costs if a provider's cache holds all that is repeated. */
+const cached = (tokens, repeated, price) => money((tokens - 0.9 * repeated) * price / 1e6);
+
 function Total({ told, price }) {
   const spent = paid(told);
   const [word, sum] = balance(spent, told.whole, price);
@@ -104,7 +107,7 @@ function Total({ told, price }) {
       <div class=${told.whole < spent ? '' : 'good'}><b>${sum}</b><span>${word}: ${compared(spent, told.whole)}</span></div>
     </div>
     <p class="meta">Spent: ${number(told.sent)} tokens in prompts, ${number(told.digest_tokens)} that models read and wrote for digests.
-      ${told.sent > 0 && html` ${percent(told.repeated / told.sent)} of the prompts repeats the start of the prompt before it: with a provider that charges a tenth for what its cache holds, that saves up to ${money(told.repeated * 0.9 * price / 1e6)} more.`}</p>`;
+      ${told.sent > 0 && html` ${percent(told.repeated / told.sent)} of the prompts repeats the start of the prompt before it. A provider that charges a tenth for what its cache holds would charge, at best, ${cached(spent, told.repeated, price)}; with the full history, ${cached(told.whole, told.whole_repeated, price)}.`}</p>`;
 }
 
 export function Costs({ costs, stats }) {
