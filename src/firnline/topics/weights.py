@@ -50,8 +50,7 @@ FLOWS: Final[dict[str, ModelFlow]] = {
     "words-1": WORDS,
     "all-MiniLM-L6-v2-int8": ModelFlow(
         FlowWeights(
-            (9.76, 1.35, -1.03, -1.78, -2.28, -3.26, 0.50, 1.22),
-            (13.53, 0.77, -3.08, -0.39),
+            (9.76, 1.35, -1.03, -1.78, -2.28, -3.26, 0.50, 1.22), (13.53, 0.77, -3.08, -0.39)
         ),
         FlowWeights(
             (2.46, 3.69, 7.34, 0.63, -1.78, -2.45, -2.80, -4.08, 1.00, 1.16),
@@ -64,8 +63,7 @@ FLOWS: Final[dict[str, ModelFlow]] = {
     ),
     "universal-sentence-encoder-multilingual-3": ModelFlow(
         FlowWeights(
-            (8.95, 1.73, -0.18, -1.41, -1.73, -2.90, 0.50, 0.91),
-            (12.45, 1.32, -3.08, -0.20),
+            (8.95, 1.73, -0.18, -1.41, -1.73, -2.90, 0.50, 0.91), (12.45, 1.32, -3.08, -0.20)
         ),
         FlowWeights(
             (3.48, 3.89, 7.36, 1.23, -0.98, -1.96, -2.28, -3.54, 1.00, 0.78),
@@ -84,7 +82,7 @@ FLOWS: Final[dict[str, ModelFlow]] = {
             "1O@OG3kL!C@&Eqi2>kyE00;R45()wZ>JtzF_XXqr3i$^O|Lr8-00aQo4FUtz`wI*V=Jovv^#$`44e{;#"
             "0}=T59qa@SA^`3H2?qSW`~(#Z`~>~<@%#Dn5A*~M>I4V|>=g^`3ibBy`1kY$3it>A6!G@<=lS~k{_q3t"
             "`}+Ov^$Gd>1^@#B^a>992KgQY1Oos4^aJ$u{`?9D1pWs76#@MN?)w$?776wL{{H+42J!~<3hf6F`0hOi"
-            "{{IOF_5$?*2>JRG2oMkl{^<t;H2xU@_WKtG^#%|F_1^^g7x)kp=?w-M00a2f2@D7R{r~a;3=0MP3F#Oi"
+            "{{IOF_5$?*2>JRG2oMkl{^<t;H2xU@_WKtG^#%|F_1^^g7x)kp=?w-M00a2f2@D7R{r~a;3=0MP3F#Oi",
         ),
     ),
 }
