@@ -168,9 +168,13 @@ def extract(entries: Iterable[Entry]) -> list[dict[str, Any]]:
 
 
 def _is_german_chat(texts: Sequence[str]) -> bool:
-    """Whether more messages are German than English: "95 Quadratmeter." alone shows neither."""
-    look = [text[: limits.SENTENCE_CHARS_MAX] for text in texts]
-    return sum(map(is_german, look)) > sum(is_english(text) is True for text in look)
+    """Whether a third of the messages are German, and fewer English.
+
+    "95 Quadratmeter." alone shows neither; a Spanish message seldom looks German.
+    """
+    look = [text[: limits.SENTENCE_CHARS_MAX] for text in texts if text.strip()]
+    german = sum(map(is_german, look))
+    return 3 * german >= len(look) and german > sum(is_english(text) is True for text in look)
 
 
 def _sentences(text: str, role: str) -> list[str]:
