@@ -44,6 +44,16 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with the amount done and the total; the total is 0 while it is unknown."""
 
 
+class EmbeddedTo(NamedTuple):
+    """How many of a conversation's first entries an embedder has processed.
+
+    `life` tells the conversation from an erased one with the same name.
+    """
+
+    next_seq: int
+    life: int | str
+
+
 class Vector(NamedTuple):
     """The vector of an entry, or of a part of a long one; `body` is packed by `embedding`."""
 
@@ -453,6 +463,13 @@ class Store(Protocol):
 
     async def embedders(self, key: Key) -> dict[str, int]:
         """Return the same for each embedder that has processed entries of the conversation."""
+        ...
+
+    async def embedded_in(self, tenant: str, model: str, scope: Scope) -> dict[str, EmbeddedTo]:
+        """Return the same for one embedder and the conversations in scope that have any.
+
+        Only the scope's conversation, project and person count.
+        """
         ...
 
     async def put_vectors(

@@ -20,7 +20,7 @@ from firnline.embedding import MiniLM
 from firnline.embedding.quantize import pack, split_tokens, unpack
 from firnline.errors import ModelError
 from firnline.log import limits
-from firnline.log.entry import Key
+from firnline.log.entry import Key, Scope
 from firnline.log.message import ToolCall
 from firnline.models.guard import Backoff
 from firnline.protocols import Vector
@@ -743,6 +743,96 @@ async def test_codes_are_kept_within_bounds_and_those_not_used_longest_go_first(
         assert len(small._known) == 1
     nearest.forget(keys[0])
     assert [key for key, _ in nearest._known] == [keys[3], keys[4]]
+
+
+# -- several conversations at once ----------------------------------------------------------------
+
+
+ANYWHERE = Scope()
+
+
+async def found_in(nearest, question, scope=ANYWHERE, limit=1):
+    return [
+        (near.conversation, near.seq)
+        for near in await nearest.find_in("default", "m", list(question), limit, scope)
+    ]
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_one_scan_finds_what_asking_each_conversation_would(data):
+    sizes = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=12))
+    dimension = data.draw(st.sampled_from([3, 64, 65]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    limit = data.draw(st.integers(1, 90))
+
+    async def run():
+        store = RamStore()
+        await store.open()
+        nearest, question = NearestVectors(store), rng.standard_normal(dimension)
+        exact_cosines = {}
+        for number, size in enumerate(sizes):
+            vectors = unit(rng.standard_normal((size, dimension)))
+            key = await stored(store, vectors, f"c{number}")
+            for seq, cosine in exact(vectors, question, [1] * size).items():
+                exact_cosines[key.conversation, seq] = cosine
+        found = await nearest.find_in("default", "m", list(question), limit, Scope())
+        if len(exact_cosines) <= 2 * limit:  # all of them are weighed
+            assert len(found) == min(limit, len(exact_cosines))
+            least = min(near.cosine for near in found)
+            there = {near[:2] for near in found}
+            assert all(exact_cosines[at] <= least + 0.02 for at in exact_cosines.keys() - there)
+        for near in found:
+            assert near.cosine == pytest.approx(exact_cosines[near[:2]], abs=0.02)
+        assert [near.cosine for near in found] == sorted((n.cosine for n in found), reverse=True)
+
+    asyncio.run(run())
+
+
+async def test_what_changes_is_seen_by_the_scan_of_several_conversations(store):
+    vectors = unit(np.random.default_rng(12).standard_normal((60, 64)))
+    memory, nearest = Memory(store, embedder=None), NearestVectors(store)
+    for number in range(3):
+        await stored(store, vectors[20 * number : 20 * number + 10], f"c{number}")
+    await memory.describe("c1", person="ana")
+    for number in range(3):
+        assert await found_in(nearest, vectors[20 * number]) == [(f"c{number}", 0)]
+    assert await found_in(nearest, vectors[0], Scope(person="ana")) != [("c0", 0)]
+    assert await found_in(nearest, vectors[25], Scope(person="ana")) == [("c1", 5)]
+    assert await found_in(nearest, vectors[25], Scope(project="none")) == []
+    # More is embedded, erased, and written anew by a process that tells nothing.
+    await memory.append("c0", messages(["x"] * 10))
+    late = [Vector(10 + n, 0, pack(list(map(float, vectors[10 + n])))) for n in range(10)]
+    await store.put_vectors(Key("default", "c0"), "m", late, first_seq=10, next_seq=20)
+    assert await found_in(nearest, vectors[15]) == [("c0", 15)]
+    await memory.erase("c2")
+    assert await found_in(nearest, vectors[40]) != [("c2", 0)]
+    await memory.erase("c1")
+    await stored(store, vectors[30:40], "c1")
+    assert await found_in(nearest, vectors[30]) == [("c1", 0)]
+    assert ("c1", 0) not in await found_in(nearest, vectors[20], limit=5)
+    nearest.forget(Key("default", "c1"))
+    (pool,) = (pool for at, pool in nearest._pools.items() if at[-2:] == (None, None))
+    assert "c1" not in pool.ends
+    assert len(pool.seqs) == 20
+
+
+async def test_the_scan_of_several_conversations_asks_the_store_by_page_and_not_by_conversation(
+    store, monkeypatch
+):
+    vectors = unit(np.random.default_rng(13).standard_normal((300, 64)))
+    for number in range(100):
+        await stored(store, vectors[3 * number : 3 * number + 3], f"c{number}")
+    nearest, calls = NearestVectors(store), []
+    assert await found_in(nearest, vectors[0]) == [("c0", 0)]
+    for name in ("embedded", "vectors", "head", "conversations", "vectors_at"):
+        read = getattr(store, name)
+        monkeypatch.setattr(
+            store, name, lambda *given, read=read, name=name: calls.append(name) or read(*given)
+        )
+    assert await found_in(nearest, vectors[200]) == [("c66", 2)]
+    assert set(calls) <= {"vectors_at"}
+    assert len(calls) <= 2
 
 
 # -- gone, and elsewhere ----------------------------------------------------------------------

@@ -766,6 +766,26 @@ async def test_the_nearest_vectors_are_those_with_most_signs_in_common(store):
 
 
 @pytest.mark.usefixtures("pgvector")
+async def test_the_nearest_vectors_of_several_conversations_are_found_together(store):
+    for key in (KEY, OTHER, FOREIGN):
+        await store.append(key, drafts("ab"))
+        sign = 1 if key == KEY else -1
+        codes = [Vector(seq, 0, pack((sign, sign * (2 * seq - 1), 1))) for seq in range(2)]
+        await store.put_vectors(key, "m", codes, first_seq=0, next_seq=2)
+    await store.describe(OTHER, person="ana")
+    near = await store.nearest_in(KEY.tenant, "m", [1, 1, 1], 9, Scope())
+    assert [(name, found.seq) for name, found in near[:2]] == [
+        (KEY.conversation, 1),
+        (KEY.conversation, 0),
+    ]
+    assert len(near) == 4
+    near = await store.nearest_in(KEY.tenant, "m", [1, 1, 1], 9, Scope(person="ana"))
+    assert {name for name, _ in near} == {OTHER.conversation}
+    found = await NearestVectors(store).find_in(KEY.tenant, "m", [1, 1, 1], 1, Scope())
+    assert [item[:2] for item in found] == [(KEY.conversation, 1)]
+
+
+@pytest.mark.usefixtures("pgvector")
 async def test_pgvector_that_moves_or_is_forbidden_is_done_without(postgres, store):
     await store.append(KEY, drafts("ab"))
     codes = [Vector(seq, 0, pack((1, 2 * seq - 1))) for seq in range(2)]

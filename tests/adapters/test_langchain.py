@@ -97,9 +97,9 @@ def test_the_models_own_window_counts_if_none_is_given(memory):
 @pytest.mark.requirement("D1")
 @pytest.mark.promise("within-budget")
 @pytest.mark.promise("pairs-whole")
-@pytest.mark.parametrize(("turns", "recall"), [(200, False), (30, True)])
+@pytest.mark.parametrize(("turns", "recall"), [(100, False), (30, True)])
 @pytest.mark.long
-def test_two_hundred_turns_with_tools(memory, turns, recall):
+def test_a_hundred_turns_with_tools(memory, turns, recall):
     """Never over the window, all pairs complete, every message in the log, the state unchanged."""
     asked = iter(range(10_000))
 

@@ -31,6 +31,7 @@ class Hooks:
     def __init__(self):
         self.quiet = 0
         self.more = False
+        self.pages_late = 0
 
     def begin(self, connection):
         pass
@@ -50,6 +51,12 @@ class Hooks:
     def idle(self, connection):
         self.quiet += 1
         return self.more
+
+    def is_far_behind(self):
+        return self.pages_late > 0
+
+    def rest(self):
+        self.pages_late = max(self.pages_late - 1, 0)
 
 
 @pytest.fixture
@@ -346,6 +353,38 @@ async def test_the_quiet_moment_is_not_between_writes_at_once(writer, hooks, mon
     writer._jobs.put(None)  # it starts to wait again
     await asyncio.sleep(0.05)
     assert hooks.quiet <= quiet + 1  # one may have begun already
+
+
+@pytest.mark.parametrize("size", [1, math.inf])
+@pytest.mark.usefixtures("quick")
+async def test_what_cannot_wait_for_a_quiet_moment_comes_between_two_writes(
+    writer, hooks, size, monkeypatch
+):
+    monkeypatch.setattr(limits, "INDEX_IDLE_SECONDS", 3_600)
+    hooks.pages_late, hooks.more = 3, True
+    await writer.run(writing(1), size=size)
+    async with asyncio.timeout(30):
+        while hooks.pages_late:
+            await asyncio.sleep(0.005)
+    with writer._in_use:
+        assert hooks.quiet == 3
+
+
+async def test_other_writes_wait_for_a_few_pages_at_most(writer, hooks, monkeypatch):
+    monkeypatch.setattr(limits, "INDEX_IDLE_SECONDS", 3_600)
+    hooks.more = True
+    late = []
+    with writer._in_use:
+        hooks.pages_late = 1_000
+        writes = [
+            asyncio.ensure_future(writer.run(lambda _: late.append(hooks.pages_late), alone=True))
+            for _ in range(3)
+        ]
+        await asyncio.sleep(0.05)
+    await asyncio.gather(*writes)
+    assert len(late) == 3
+    assert all(0 < late[n] - late[n + 1] <= limits.INDEX_TURNS for n in range(2))
+    hooks.pages_late = 0
 
 
 @pytest.mark.usefixtures("quick")

@@ -26,7 +26,7 @@ from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Key, Scope, Topic, runs
 from firnline.log.text import clean_name
 from firnline.protocols import Clock, Embedder, Store, TopicAssignments
-from firnline.recall.search import scope_conversations
+from firnline.recall.reads import scope_conversations
 from firnline.strategies.topics import topics as by_topics
 from firnline.topics import Rules, TopicMatch, TopicState, TopicStats, TopicStep
 

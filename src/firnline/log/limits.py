@@ -156,8 +156,12 @@ READ_PAGE: Final = 1_000
 """Entries fetched at once when a whole conversation is read."""
 PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of messages after which a page ends."""
-INDEX_PAGE: Final = 500
+INDEX_PAGE: Final = 250
 """Entries indexed for search in one transaction."""
+INDEX_LAG: Final = 1_000
+"""Entries appended without a pause after which each page of them is indexed between two commits."""
+INDEX_TURNS: Final = 4
+"""Pages that are indexed in a row while other writes wait."""
 REINDEX_SECONDS: Final = 3_600
 """Time after which another process may index everything again, because one that began is gone."""
 INDEX_IDLE_SECONDS: Final = 0.2

@@ -6,21 +6,16 @@ client can write that, and a name can be in use again, so the messages are compa
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from firnline.log import limits
 from firnline.log.entry import Head, Key
 from firnline.log.hit import Hit
 from firnline.protocols import Store
-
-_READS_AT_ONCE: Final = 16  # other calls need connections, too
-
-T = TypeVar("T")
-R = TypeVar("R")
+from firnline.recall.reads import in_turn
 
 
 class EntryPlace(NamedTuple):
@@ -101,7 +96,7 @@ class Copies:
                 self._others[EntryPlace(one, seq)] |= {one, other}
 
     async def _read(self, asked: dict[str, set[int]]) -> list[dict[int, object]]:
-        pages = await _in_turn(
+        pages = await in_turn(
             lambda item: self._store.at(Key(self._tenant, item[0]), sorted(item[1])),
             list(asked.items()),
         )
@@ -110,7 +105,7 @@ class Copies:
     async def _load_heads(self, names: set[str]) -> None:
         """Read the heads of these conversations, and of those that they are branches of."""
         while new := sorted(names - self._heads.keys()):
-            heads = await _in_turn(lambda name: self._store.head(Key(self._tenant, name)), new)
+            heads = await in_turn(lambda name: self._store.head(Key(self._tenant, name)), new)
             self._heads |= dict(zip(new, heads, strict=True))
             names = {head.branch_of[0] for head in heads if head and head.branch_of}
 
@@ -122,12 +117,3 @@ class Copies:
                 break
             name = head.branch_of[0]
         return name
-
-
-async def _in_turn(read: Callable[[T], Awaitable[R]], items: Sequence[T]) -> list[R]:
-    """The results of reading each item, a few at once."""
-    found: list[R] = []
-    for start in range(0, len(items), _READS_AT_ONCE):
-        some = items[start : start + _READS_AT_ONCE]
-        found += await asyncio.gather(*(read(item) for item in some))
-    return found

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from firnline.embedding.token_embedder import QuestionTokens
-from firnline.log.entry import Key
+from firnline.log.entry import Key, Scope
 from firnline.log.hit import Hit
 from firnline.protocols import Embedder
 from firnline.recall.limits import PASSAGE_CHARS_ALL, PASSAGE_CHARS_READ, PASSAGES_LOCATED
@@ -23,6 +23,14 @@ _MORE: Final = 1.25
 """How much more than fits is considered: passages can be shorter than expected."""
 
 
+class NearEntry(NamedTuple):
+    """An entry that is near to a question, and how near."""
+
+    conversation: str
+    seq: int
+    cosine: float
+
+
 class VectorSearch(Protocol):
     """Finds the nearest vectors and tokens; see `firnline.recall.vectors.NearestVectors`."""
 
@@ -30,6 +38,12 @@ class VectorSearch(Protocol):
         self, key: Key, model: str, vector: Sequence[float], limit: int
     ) -> Mapping[int, float]:
         """The nearest entries with their cosines."""
+        ...
+
+    async def find_in(
+        self, tenant: str, model: str, vector: Sequence[float], limit: int, scope: Scope
+    ) -> Sequence[NearEntry]:
+        """The nearest entries of all conversations in scope, nearest first."""
         ...
 
     async def compare(

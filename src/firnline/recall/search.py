@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from firnline.context.context import BY_WORDS_ONLY
 from firnline.embedding.likeness import likeness_of
@@ -37,7 +37,7 @@ from firnline.recall.chance import chances, count_earned
 from firnline.recall.copies import Copies, EntryPlace
 from firnline.recall.limits import BEHIND_MAX
 from firnline.recall.pack import by_value, pack, passage_room, shown_tokens
-from firnline.recall.passage_finder import PassageFinder, VectorSearch
+from firnline.recall.passage_finder import NearEntry, PassageFinder, VectorSearch
 from firnline.recall.passages import model_key
 from firnline.recall.query import AskedQuestion, RecallQuery, parse_question, token_weights
 from firnline.recall.rank import features, order, token_feature
@@ -53,14 +53,6 @@ _TOKEN_CHARS: Final = 4
 _ALIKE: Final = 0.75  # a question is less like its answer than a message is like its topic
 _WIDER: Final = 20  # more vectors are compared if filters leave only some of them
 _MORE: Final = 4  # times as many candidates are read if some are copies of others
-
-
-class _Near(NamedTuple):
-    """An entry whose vector is near to the question's."""
-
-    conversation: str
-    seq: int
-    cosine: float
 
 
 @dataclass(slots=True)
@@ -173,7 +165,7 @@ class EntryFinder:
         self,
         tenant: str,
         parsed: RecallQuery,
-        matched: tuple[Sequence[IndexMatch], Sequence[_Near]],
+        matched: tuple[Sequence[IndexMatch], Sequence[NearEntry]],
         scope: Scope,
         breadth: int,
         copies: Copies | None,
@@ -235,34 +227,47 @@ class EntryFinder:
         scope: Scope,
         wanted: int,
         copies: Copies | None,
-    ) -> list[_Near]:
+    ) -> Sequence[NearEntry]:
         """The nearest entries: more than `wanted`, if some are copies of others."""
-        if vector is None:
-            return []
-        nearest, limit = await self._nearest(tenant, vector, scope, wanted), wanted
-        while copies is not None and limit < len(nearest):
-            if await copies.distinct(EntryPlace(*near[:2]) for near in nearest[:limit]) >= wanted:
-                break
+        limit = wanted
+        while True:
+            nearest = await self._nearest(tenant, vector, scope, limit)
+            if copies is None or len(nearest) < limit or limit >= limits.RECALL_COPIES_MAX:
+                return nearest
+            if await copies.distinct(EntryPlace(*near[:2]) for near in nearest) >= wanted:
+                return nearest
             limit *= _MORE
-        return nearest[:limit]
 
     async def _nearest(
-        self, tenant: str, vector: Sequence[float], scope: Scope, limit: int
-    ) -> list[_Near]:
-        """The nearest entries of each of the conversations in scope, nearest first."""
-        if self._embedder is None or self._near is None:
+        self, tenant: str, vector: Sequence[float] | None, scope: Scope, limit: int
+    ) -> Sequence[NearEntry]:
+        """The nearest entries in scope, nearest first."""
+        if self._embedder is None or self._near is None or vector is None:
             return []
+        model = model_key(self._embedder, len(vector))
         narrow = bool(scope.roles or scope.since or scope.until) or scope.topics is not None
-        near: list[_Near] = []
-        for name in await scope_conversations(self._store, tenant, scope):
-            key, model = Key(tenant, name), model_key(self._embedder, len(vector))
-            there = await self._near.find(key, model, vector, limit * (_WIDER if narrow else 1))
-            if narrow:
-                pool = {entry.seq: entry for entry in await self._store.at(key, sorted(there))}
-                allowed = await self._allowed(key, pool, scope)
-                there = {seq: cosine for seq, cosine in there.items() if seq in allowed}
-            near += [_Near(name, seq, cosine) for seq, cosine in there.items()]
-        return sorted(near, key=lambda item: -item.cosine)
+        wanted = limit * (_WIDER if narrow else 1)
+        if scope.conversation is None:
+            near = await self._near.find_in(tenant, model, vector, wanted, scope)
+        else:
+            key = Key(tenant, scope.conversation)
+            there = await self._near.find(key, model, vector, wanted)
+            near = [NearEntry(key.conversation, *item) for item in there.items()]
+        return await self._in_scope(tenant, near, scope) if narrow else near
+
+    async def _in_scope(
+        self, tenant: str, near: Sequence[NearEntry], scope: Scope
+    ) -> list[NearEntry]:
+        """Those that the scope's roles, times and topics allow."""
+        by_name: defaultdict[str, list[int]] = defaultdict(list)
+        for name, seq, _ in near:
+            by_name[name].append(seq)
+        allowed: set[tuple[str, int]] = set()
+        for name, seqs in by_name.items():
+            key = Key(tenant, name)
+            pool = {entry.seq: entry for entry in await self._store.at(key, sorted(seqs))}
+            allowed |= {(name, seq) for seq in await self._allowed(key, pool, scope)}
+        return [item for item in near if item[:2] in allowed]
 
     async def _missing_vectors(
         self,
@@ -393,22 +398,6 @@ def _order(
     if for_context:
         return found
     return found + [hit for hit in ordered if (hit.conversation, hit.seq) in echoes]
-
-
-async def scope_conversations(store: Store, tenant: str, scope: Scope) -> list[str]:
-    """The conversations in scope: the one it names, or all of its project, person or tenant."""
-    if scope.conversation is not None:
-        return [scope.conversation]
-    names: list[str] = []
-    while page := await store.conversations(
-        tenant,
-        project=scope.project,
-        person=scope.person,
-        after=names[-1] if names else "",
-        limit=limits.PAGE_MAX,
-    ):
-        names += [head.conversation for head in page]
-    return names
 
 
 def _chars(entries: Iterable[Entry]) -> int:

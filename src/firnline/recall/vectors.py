@@ -13,23 +13,32 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firnline.embedding.quantize import SCALE_BYTES, dots, products, split_tokens
+from firnline.embedding.quantize import SCALE_BYTES, dots, split_tokens
 from firnline.embedding.token_embedder import QuestionTokens
 from firnline.log import limits
-from firnline.log.entry import Key
-from firnline.protocols import Store, Vector
+from firnline.log.entry import Key, Scope
+from firnline.protocols import EmbeddedTo, Store, Vector
+from firnline.recall.passage_finder import NearEntry
+from firnline.recall.reads import in_turn
+from firnline.recall.signs import WIDER, Bits, nearest_rows, sign_bits
+from firnline.recall.vector_pool import Pool, SignedEntry
 
 _OVERSAMPLE: Final = 4
-_WIDER: Final = 4  # candidates by differing bits for each candidate by sums
-_BLOCK: Final = 65_536
+_OVERSAMPLE_WIDE: Final = 2  # of many conversations, each one is asked
 _COMPARE_ATTEMPTS: Final = 2
 
-Bits: TypeAlias = NDArray[np.uint64]
+
+class _PoolKey(NamedTuple):
+    tenant: str
+    model: str
+    dimension: int
+    project: str | None
+    person: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,12 @@ class SignSearch(Protocol):
         """The `limit` vectors whose signs differ least from this one's; None if it cannot."""
         ...
 
+    async def nearest_in(
+        self, tenant: str, model: str, vector: Sequence[float], limit: int, scope: Scope
+    ) -> list[tuple[str, Vector]] | None:
+        """The same among all conversations of a scope, with the conversation of each vector."""
+        ...
+
 
 class NearestVectors:
     """Finds the nearest entries of any conversation of a store; caches the codes it has read."""
@@ -63,6 +78,7 @@ class NearestVectors:
     def __init__(self, store: Store, *, bytes_max: int = limits.VECTOR_BYTES_REMEMBERED) -> None:
         self._store, self._bytes_max = store, bytes_max
         self._known: OrderedDict[tuple[Key, str], _Codes] = OrderedDict()
+        self._pools: OrderedDict[_PoolKey, Pool] = OrderedDict()
 
     async def find(
         self, key: Key, model: str, vector: Sequence[float], limit: int
@@ -71,12 +87,91 @@ class NearestVectors:
         question = np.asarray(vector, dtype=np.float32)
         stored = None
         if isinstance(self._store, SignSearch):
-            stored = await self._store.nearest(key, model, vector, limit * _OVERSAMPLE * _WIDER)
+            stored = await self._store.nearest(key, model, vector, limit * _OVERSAMPLE * WIDER)
         if stored is None:
             stored = await self._compared(key, model, question, limit * _OVERSAMPLE)
         cosines = _cosines(stored, question)
         ranked = sorted(cosines, key=lambda seq: (-cosines[seq], seq))[:limit]
         return {seq: cosines[seq] for seq in ranked}
+
+    async def find_in(
+        self, tenant: str, model: str, vector: Sequence[float], limit: int, scope: Scope
+    ) -> list[NearEntry]:
+        """The `limit` nearest entries of all conversations in scope, by one scan of all vectors.
+
+        Only the scope's project and person count.
+        """
+        question = np.asarray(vector, dtype=np.float32)
+        stored = None
+        if isinstance(self._store, SignSearch):
+            wanted = limit * _OVERSAMPLE * WIDER
+            stored = await self._store.nearest_in(tenant, model, vector, wanted, scope)
+        if stored is None:
+            stored = await self._compared_in(tenant, model, question, limit, scope)
+        by_name: dict[str, list[Vector]] = {}
+        for name, found in stored:
+            by_name.setdefault(name, []).append(found)
+        near = [
+            NearEntry(name, seq, cosine)
+            for name, vectors in by_name.items()
+            for seq, cosine in _cosines(vectors, question).items()
+        ]
+        return sorted(near, key=lambda item: (-item.cosine, item.conversation, item.seq))[:limit]
+
+    async def _compared_in(
+        self, tenant: str, model: str, question: NDArray[np.float32], limit: int, scope: Scope
+    ) -> list[tuple[str, Vector]]:
+        """The vectors of about as many entries as `limit`, the nearest by their signs."""
+        stored: list[tuple[str, Vector]] = []
+        for _ in range(_COMPARE_ATTEMPTS):
+            pool = await self._pool(tenant, model, len(question), scope)
+            rows = await asyncio.to_thread(pool.nearest, question, limit * _OVERSAMPLE_WIDE)
+            by_name: dict[str, set[int]] = {}
+            for row in rows:
+                by_name.setdefault(row.conversation, set()).add(row.seq)
+            pages = await in_turn(
+                lambda item: self._store.vectors_at(Key(tenant, item[0]), model, sorted(item[1])),
+                list(by_name.items()),
+            )
+            stored = [
+                (name, found) for name, page in zip(by_name, pages, strict=True) for found in page
+            ]
+            changed = _changed(rows, stored, len(question))
+            if not changed:
+                break
+            for name in changed:  # another process erased them and created them again
+                self.forget(Key(tenant, name))
+        return stored
+
+    async def _pool(self, tenant: str, model: str, dimension: int, scope: Scope) -> Pool:
+        """The codes of all conversations in scope, as far as they are embedded."""
+        place = _PoolKey(tenant, model, dimension, scope.project, scope.person)
+        old = self._pools.get(place) or Pool.empty(-(-dimension // 64))
+        reach = await self._store.embedded_in(tenant, model, scope)
+        old = old.without([name for name, end in old.ends.items() if _is_new(end, reach.get(name))])
+        none = EmbeddedTo(0, 0)
+        behind = [
+            (name, old.ends.get(name, none).next_seq, end)
+            for name, end in reach.items()
+            if old.ends.get(name, none).next_seq < end.next_seq
+        ]
+        new = await in_turn(
+            lambda item: self._new_codes(
+                Key(tenant, item[0]), model, item[1], item[2].next_seq, dimension
+            ),
+            behind,
+        )
+        pool = old.plus(
+            [
+                (name, end, codes.seqs, codes.bits)
+                for (name, _, end), codes in zip(behind, new, strict=True)
+            ]
+        )
+        self._pools.pop(place, None)
+        self._pools[place] = pool
+        while len(self._pools) > 1 and sum(p.size for p in self._pools.values()) > self._bytes_max:
+            self._pools.popitem(last=False)
+        return pool
 
     async def _compared(
         self, key: Key, model: str, question: NDArray[np.float32], wanted: int
@@ -138,6 +233,9 @@ class NearestVectors:
         """Drop the codes of an erased conversation."""
         for known in [known for known in self._known if known[0] == key]:
             del self._known[known]
+        for place, pool in self._pools.items():
+            if place.tenant == key.tenant:
+                self._pools[place] = pool.without([key.conversation])
 
     async def _codes(self, key: Key, model: str, dimension: int) -> _Codes:
         """The codes of all entries embedded so far."""
@@ -145,16 +243,31 @@ class NearestVectors:
         reach = await self._store.embedded(key, model)
         if codes is None or codes.next_seq > reach:  # it was erased and created again
             codes = _codes([], dimension, 0)
+        codes = _join_codes(
+            codes, await self._new_codes(key, model, codes.next_seq, reach, dimension)
+        )
+        self._known[key, model] = codes
+        while len(self._known) > 1 and sum(c.size for c in self._known.values()) > self._bytes_max:
+            self._known.popitem(last=False)
+        return codes
+
+    async def _new_codes(
+        self, key: Key, model: str, first_seq: int, reach: int, dimension: int
+    ) -> _Codes:
+        """The codes of the entries from `first_seq` up to `reach`, exclusive."""
+        codes = _codes([], dimension, first_seq)
         while codes.next_seq < reach:
             page = await self._store.vectors(key, model, codes.next_seq, limits.VECTOR_PAGE)
             end = page[-1].seq + 1 if len(page) >= limits.VECTOR_PAGE else reach
             end = min(end, reach)  # entries embedded meanwhile are for the next call
             known = [vector for vector in page if vector.seq < end]
             codes = _join_codes(codes, _codes(known, dimension, end))
-        self._known[key, model] = codes
-        while len(self._known) > 1 and sum(c.size for c in self._known.values()) > self._bytes_max:
-            self._known.popitem(last=False)
         return codes
+
+
+def _is_new(known: EmbeddedTo, now: EmbeddedTo | None) -> bool:
+    """Whether the conversation was erased, and perhaps created again, since it was known."""
+    return now is None or now.life != known.life or now.next_seq < known.next_seq
 
 
 def token_scores(
@@ -184,7 +297,7 @@ def _codes(vectors: Sequence[Vector], dimension: int, next_seq: int) -> _Codes:
     seqs = np.array([v.seq for v in fitting], dtype=np.int64)
     numbers = b"".join(v.body[SCALE_BYTES:] for v in fitting)
     signs = np.frombuffer(numbers, dtype=np.int8).reshape(len(fitting), dimension) >= 0
-    return _Codes(seqs, _bits(signs), next_seq)
+    return _Codes(seqs, sign_bits(signs), next_seq)
 
 
 def _with_dimension(vectors: Sequence[Vector], dimension: int) -> list[Vector]:
@@ -205,12 +318,21 @@ def _are_current(
     return bool(places.max() < len(codes.seqs)) and np.array_equal(codes.bits[places], now.bits)
 
 
-def _bits(signs: NDArray[np.bool_]) -> Bits:
-    """Rows of signs as rows of whole machine words, filled up with zeros."""
-    packed = np.packbits(signs, axis=1)
-    words = np.zeros((len(packed), -(-signs.shape[1] // 64)), dtype=np.uint64)
-    words.view(np.uint8)[:, : packed.shape[1]] = packed
-    return words
+def _changed(
+    rows: Sequence[SignedEntry], stored: Sequence[tuple[str, Vector]], dimension: int
+) -> set[str]:
+    """The conversations of which a row does not match the stored vectors."""
+    names = [name for name, _ in stored]
+    now: dict[tuple[str, int], set[bytes]] = {}
+    for name, vector in zip(names, [vector for _, vector in stored], strict=True):
+        for fitting in _with_dimension([vector], dimension):
+            signs = _codes([fitting], dimension, 0).bits[0].tobytes()
+            now.setdefault((name, fitting.seq), set()).add(signs)
+    return {
+        row.conversation
+        for row in rows
+        if row.signs not in now.get((row.conversation, row.seq), ())
+    }
 
 
 def _join_codes(first: _Codes, second: _Codes) -> _Codes:
@@ -220,28 +342,7 @@ def _join_codes(first: _Codes, second: _Codes) -> _Codes:
 
 def _candidates(codes: _Codes, question: NDArray[np.float32], limit: int) -> list[int]:
     """The entries whose signs differ least from the question's."""
-    signs = _bits((question >= 0)[np.newaxis])
-    blocks = range(0, len(codes.seqs), _BLOCK)
-    differing = np.concatenate(
-        [_differing_bits(codes.bits[at : at + _BLOCK], signs) for at in blocks]
-    )
-    chosen = _smallest_places(differing, limit * _WIDER)
-    if len(chosen) > limit:  # a sign counts by the size of the question's number
-        rows = np.unpackbits(codes.bits[chosen].view(np.uint8), axis=1, count=len(question))
-        chosen = chosen[_smallest_places(-products(rows, question, np), limit)]
-    return sorted({int(seq) for seq in codes.seqs[chosen]})
-
-
-def _smallest_places(numbers: NDArray[Any], limit: int) -> NDArray[np.intp]:
-    """The places of the `limit` smallest numbers."""
-    if len(numbers) <= limit:
-        return np.arange(len(numbers))
-    return np.argpartition(numbers, limit)[:limit]
-
-
-def _differing_bits(bits: Bits, signs: Bits) -> NDArray[np.uint16]:
-    counts: NDArray[np.uint16] = np.bitwise_count(bits ^ signs).sum(axis=1, dtype=np.uint16)
-    return counts
+    return sorted({int(seq) for seq in codes.seqs[nearest_rows(codes.bits, question, limit)]})
 
 
 def _cosines(stored: Sequence[Vector], question: NDArray[np.float32]) -> dict[int, float]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -45,6 +46,7 @@ from firnline.protocols import (
     EVERYTHING,
     Clock,
     Damage,
+    EmbeddedTo,
     Finding,
     Known,
     Pending,
@@ -94,6 +96,7 @@ class _RamConversation:
     assigned: int = 0
     revision: int = 0
     understood: AnalyzedMessages = field(default_factory=AnalyzedMessages)
+    life: int = field(default_factory=count().__next__)
 
 
 class RamStore:
@@ -393,6 +396,18 @@ class RamStore:
         """See `Store.embedders`."""
         found = self._find(key)
         return dict(found.embedded) if found else {}
+
+    async def embedded_in(self, tenant: str, model: str, scope: Scope) -> dict[str, EmbeddedTo]:
+        """See `Store.embedded_in`."""
+        return {
+            key.conversation: EmbeddedTo(found.embedded[model], found.life)
+            for key, found in self._conversations.items()
+            if key.tenant == tenant
+            and model in found.embedded
+            and scope.conversation in (None, key.conversation)
+            and scope.project in (None, found.project)
+            and scope.person in (None, found.person)
+        }
 
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int

@@ -96,6 +96,8 @@ def is_marked(
     next_seq: int, total: int, hash_: str, updated_at: int, unread: int, mark: int | None
 ) -> bool:
     """Whether a head's columns match its mark; those without are of an older Firnline."""
+    if not isinstance(unread, int):  # a flipped bit can make it NULL, or bytes
+        return False
     return mark in (None, mark_of(next_seq, total, hash_, updated_at, int(unread)))
 
 

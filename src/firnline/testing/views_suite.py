@@ -110,6 +110,32 @@ class ViewingConformance:
             assert await store.vectors(key, model, 0, 100) == []
             assert await store.vectors_at(key, model, [0]) == []
 
+    async def test_the_progress_of_an_embedder_is_known_for_all_conversations(
+        self, store: Store
+    ) -> None:
+        for key in (KEY, OTHER):
+            await store.append(key, drafts("abc"))
+            await store.put_vectors(key, MODEL, [], first_seq=0, next_seq=2)
+        await store.describe(KEY, project="p", person="ana")
+        await store.append(FOREIGN, drafts("abc"))
+        await store.put_vectors(FOREIGN, MODEL, [], first_seq=0, next_seq=3)
+        ours, theirs = KEY.conversation, OTHER.conversation
+
+        async def reach(model: str, scope: Scope) -> dict[str, int]:
+            found = await store.embedded_in("acme", model, scope)
+            return {name: done.next_seq for name, done in found.items()}
+
+        assert await reach(MODEL, Scope()) == {ours: 2, theirs: 2}
+        assert await reach(NEWER, Scope()) == {}
+        for scope in (Scope(project="p"), Scope(person="ana"), Scope(conversation=ours)):
+            assert await reach(MODEL, scope) == {ours: 2}
+        assert await reach(MODEL, Scope(project="p", person="bob")) == {}
+        before = (await store.embedded_in("acme", MODEL, Scope()))[ours]
+        await store.erase(KEY)
+        await store.append(KEY, drafts("xyz"))
+        await store.put_vectors(KEY, MODEL, [], first_seq=0, next_seq=2)
+        assert (await store.embedded_in("acme", MODEL, Scope()))[ours] != before, "another one"
+
     async def test_whoever_was_slower_keeps_no_vectors(self, store: Store) -> None:
         await store.append(KEY, drafts("abc"))
         late = [Vector(0, 0, b"late")]

@@ -37,6 +37,7 @@ from firnline.protocols import (
     EVERYTHING,
     Clock,
     Damage,
+    EmbeddedTo,
     Finding,
     Known,
     Pending,
@@ -317,6 +318,10 @@ class MongoStore:
         """See `Store.embedders`."""
         state = await intents.current(self._open_db, key)
         return vectors.embedders(state) if state else {}
+
+    async def embedded_in(self, tenant: str, model: str, scope: Scope) -> dict[str, EmbeddedTo]:
+        """See `Store.embedded_in`."""
+        return await vectors.embedded_in(self._open_db, tenant, model, scope)
 
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int

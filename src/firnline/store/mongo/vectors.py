@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from firnline.errors import StoreUnavailable
-from firnline.log.entry import Key
-from firnline.protocols import Vector
+from firnline.log.entry import Key, Scope
+from firnline.protocols import EmbeddedTo, Vector
 from firnline.store.mongo import intents
 from firnline.store.mongo.archive import erased_in
 from firnline.store.mongo.connection import Doc, MongoDatabase, pause
@@ -18,6 +18,25 @@ from firnline.store.rows import SEQ_MAX
 def embedders(state: HeadState) -> dict[str, int]:
     """How many of the first entries each model has processed."""
     return {item["model"]: int(item["next_seq"]) for item in state.doc.get("embedded", ())}
+
+
+async def embedded_in(
+    database: MongoDatabase, tenant: str, model: str, scope: Scope
+) -> dict[str, EmbeddedTo]:
+    """How far the model is, by conversation in scope."""
+    names = {"conversation": scope.conversation, "project": scope.project, "person": scope.person}
+    about = {field: value for field, value in names.items() if value is not None}
+    asked: Doc = {"tenant": tenant, **about, "embedded.model": model}
+    shown = {"conversation": 1, "embedded": 1}
+    docs = await database.read(
+        lambda: database["conversations"].find(asked, projection=shown).to_list()
+    )
+    return {
+        doc["conversation"]: EmbeddedTo(int(item["next_seq"]), str(doc["_id"]))
+        for doc in docs
+        for item in doc["embedded"]
+        if item["model"] == model
+    }
 
 
 async def put_vectors(

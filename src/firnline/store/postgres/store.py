@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -40,6 +40,7 @@ from firnline.protocols import (
     EVERYTHING,
     Clock,
     Damage,
+    EmbeddedTo,
     Finding,
     Known,
     Pending,
@@ -333,6 +334,10 @@ class PostgresStore:
         """See `Store.embedders`."""
         return await self._read(key.tenant, lambda tx: vectors.embedders(tx, key))
 
+    async def embedded_in(self, tenant: str, model: str, scope: Scope) -> dict[str, EmbeddedTo]:
+        """See `Store.embedded_in`."""
+        return await self._read(tenant, lambda tx: vectors.embedded_in(tx, tenant, model, scope))
+
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
     ) -> bool:
@@ -353,12 +358,29 @@ class PostgresStore:
     async def nearest(
         self, key: Key, model: str, vector: Sequence[float], limit: int
     ) -> list[Vector] | None:
-        """See `recall.nearest.Comparing`; with pgvector, if it was installed at opening."""
-        if self._vectors_in is None:
+        """See `recall.vectors.SignSearch`; with pgvector, if it was installed at opening."""
+        given = key, model, vector, limit
+        return await self._with_pgvector(
+            key.tenant, lambda tx, place: vectors.nearest_vectors(tx, *given, place)
+        )
+
+    async def nearest_in(
+        self, tenant: str, model: str, vector: Sequence[float], limit: int, scope: Scope
+    ) -> list[tuple[str, Vector]] | None:
+        """See `recall.vectors.SignSearch`."""
+        given = tenant, model, vector, limit, scope
+        return await self._with_pgvector(
+            tenant, lambda tx, place: vectors.nearest_in(tx, *given, place)
+        )
+
+    async def _with_pgvector(
+        self, tenant: str, search: Callable[[Transaction, str], Awaitable[list[T]]]
+    ) -> list[T] | None:
+        place = self._vectors_in
+        if place is None:
             return None
-        given = key, model, vector, limit, self._vectors_in
         try:
-            return await self._read(key.tenant, lambda tx: vectors.nearest_vectors(tx, *given))
+            return await self._read(tenant, lambda tx: search(tx, place))
         except StoreError as error:
             if not isinstance(error.__cause__, vectors.GONE):
                 raise

@@ -7,14 +7,14 @@ is installed, it compares them with a query's signs: exactly, for every entry of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from psycopg import AsyncConnection, sql
 from psycopg import errors as pg
 
 from firnline.embedding.quantize import split_tokens
-from firnline.log.entry import Key
-from firnline.protocols import Vector
+from firnline.log.entry import Key, Scope
+from firnline.protocols import EmbeddedTo, Vector
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Row, Transaction
 from firnline.store.rows import SEQ_MAX
@@ -53,6 +53,27 @@ async def embedders(transaction: Transaction, key: Key) -> dict[str, int]:
     """How many of the first entries each embedder has processed."""
     rows = await transaction.rows(_REACHES, log.here(key))
     return {str(name): int(next_seq) for name, next_seq in rows}
+
+
+async def embedded_in(
+    transaction: Transaction, tenant: str, model: str, scope: Scope
+) -> dict[str, EmbeddedTo]:
+    """How far the embedder is, by conversation in scope."""
+    where, values = _in_scope(tenant, model, scope)
+    rows = await transaction.rows(
+        "SELECT c.name, e.next_seq, c.id FROM conversation c JOIN embedded e ON e.tenant = c.tenant"
+        f" AND e.conversation = c.id AND e.embedder = {_EMBEDDER} WHERE {where}",
+        values,
+    )
+    return {name: EmbeddedTo(*reach) for name, *reach in rows}
+
+
+def _in_scope(tenant: str, model: str, scope: Scope) -> tuple[str, dict[str, Any]]:
+    """A condition on conversations, and its values, with those of the embedder."""
+    about = {"name": scope.conversation, "project": scope.project, "person": scope.person}
+    asked = {column: value for column, value in about.items() if value is not None}
+    where = ["c.tenant = %(tenant)s", *(f"c.{column} = %({column})s" for column in asked)]
+    return " AND ".join(where), {"tenant": tenant, "model": model, **asked}
 
 
 async def put_vectors(
@@ -164,6 +185,28 @@ async def nearest_vectors(
         log.here(key, model=model, bits=bits, limit=max(limit, 0)),
     )
     return [Vector(*row) for row in rows]
+
+
+async def nearest_in(
+    transaction: Transaction,
+    tenant: str,
+    model: str,
+    vector: Sequence[float],
+    limit: int,
+    scope: Scope,
+    operators: str,
+) -> list[tuple[str, Vector]]:
+    """The same in several conversations: the nearest of all of them, with their names."""
+    bits, size = "".join("1" if number >= 0 else "0" for number in vector), len(vector)
+    where, values = _in_scope(tenant, model, scope)
+    rows = await transaction.rows(
+        "SELECT c.name, v.seq, v.part, v.body FROM conversation c JOIN vector v"
+        f" ON v.tenant = c.tenant AND v.conversation = c.id AND v.embedder = {_EMBEDDER}"
+        f" WHERE {where} AND bit_length(v.signs) = {size} ORDER BY v.signs::bit({size})"
+        f" OPERATOR({operators}.<~>) %(bits)s::bit({size}), c.name, v.seq, v.part LIMIT %(limit)s",
+        {**values, "bits": bits, "limit": max(limit, 0)},
+    )
+    return [(str(name), Vector(*row)) for name, *row in rows]
 
 
 async def unembedded(transaction: Transaction, tenant: str, model: str, limit: int) -> list[Key]:

@@ -22,6 +22,7 @@ from firnline.store.rows import page
 from firnline.store.sqlite import log
 from firnline.store.sqlite.checksums import proven_reads
 from firnline.store.sqlite.connection import fetch_one
+from firnline.store.sqlite.write_buffer import Behind
 
 _EVER: Final = 1 << 62
 _TERMS_SINCE: Final = 10  # the schema since which terms are indexed as they are looked up
@@ -36,35 +37,54 @@ _ENTRIES: Final = (
 )
 
 
-def index_pending(connection: apsw.Connection, conversation: int, until: int = 1 << 32) -> bool:
-    """Index the next page of entries before `until`; returns whether there may be more."""
+class _Additions(NamedTuple):
+    """What a transaction adds to the indexes."""
+
+    words: list[tuple[int, str]]
+    dates: list[tuple[int, int, int]]
+    ends: list[tuple[int, int]]
+
+
+def index_page(connection: apsw.Connection, behind: list[Behind]) -> list[Behind]:
+    """Index a page of entries of these conversations; returns what is left of them."""
+    added, done = _Additions([], [], []), 0
+    while done < len(behind) and _collect(connection, *behind[done], added):
+        done += 1
+    with proven_reads(connection):  # written again, a damaged page would look right
+        connection.executemany(_INSERT, added.words)
+        connection.execute(WRITE_NOW)
+        connection.executemany("INSERT INTO said VALUES (?, ?, ?)", added.dates)
+    connection.executemany("UPDATE conversation SET indexed = ? WHERE id = ?", added.ends)
+    return behind[done:]
+
+
+def _collect(connection: apsw.Connection, id_: int, until: int, added: _Additions) -> bool:
+    """Add a conversation's entries to the page; False once it is full."""
+    room = limits.INDEX_PAGE - len(added.words)
     row = fetch_one(
         connection,
         "SELECT tenant, name, indexed, id, next_seq, total, hash, genesis FROM conversation"
         " WHERE id = ? AND indexed < min(next_seq, ?)",
-        (conversation, until),
+        (id_, until),
     )
-    if not row:
-        return False
+    if not row or room <= 0:
+        return not row
     tenant, name, indexed, *rest = row
     found = log.SqliteRow.of(Key(tenant, name), rest)
     stored = log.records(connection, found, indexed, found.next_seq - 1, tolerant=True)
-    words, dates, end = [], [], found.next_seq
-    for record in page(stored, limits.INDEX_PAGE):
+    end = found.next_seq
+    for record in page(stored, room):
         message = _message(record)
-        end, id_ = record.seq + 1, found.entry_id(record.seq)
+        end, rowid = record.seq + 1, found.entry_id(record.seq)
         if record.erased:
-            words.append((id_, ""))
-            dates.append((found.id, NEVER, record.seq))
+            added.words.append((rowid, ""))
+            added.dates.append((found.id, NEVER, record.seq))
         if message is not None:
-            words.append((id_, " ".join(index_entry(message).every)))
-            dates.append((found.id, microseconds(message.created_at or EPOCH), record.seq))
-    with proven_reads(connection):  # written again, a damaged page would look right
-        connection.executemany(_INSERT, words)
-        connection.execute(WRITE_NOW)
-        connection.executemany("INSERT INTO said VALUES (?, ?, ?)", dates)
-    connection.execute("UPDATE conversation SET indexed = ? WHERE id = ?", (end, found.id))
-    return True
+            added.words.append((rowid, " ".join(index_entry(message).every)))
+            said = microseconds(message.created_at or EPOCH)
+            added.dates.append((found.id, said, record.seq))
+    added.ends.append((end, found.id))
+    return end >= min(found.next_seq, until)
 
 
 def forget(connection: apsw.Connection, found: log.SqliteRow, seqs: Sequence[int]) -> None:

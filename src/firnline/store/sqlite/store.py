@@ -49,6 +49,7 @@ from firnline.protocols import (
     EVERYTHING,
     Clock,
     Damage,
+    EmbeddedTo,
     Finding,
     Known,
     Pending,
@@ -126,7 +127,7 @@ class SqliteStore:
     ) -> None:
         self._place = DatabaseFile(Path(path), read_only, full_sync, vfs, busy_seconds)
         self._clock = clock
-        self._heads = WriteBuffer(search.index_pending, CommitCounter(self._place))
+        self._heads = WriteBuffer(search.index_page, CommitCounter(self._place))
         self._topics = TopicCache()
         self._writer: Writer | None = None
         self._readers: Readers | None = None
@@ -421,18 +422,18 @@ class SqliteStore:
     async def _catch_up(self, tenant: str | None = None, conversation: str | None = None) -> None:
         """Index the present entries in bounded transactions, so that appends can run in between."""
         behind = await self._read(lambda con: search.unindexed(con, tenant, conversation))
-        for id_, until in behind:
-            while await self._change(partial(search.index_pending, conversation=id_, until=until)):
-                pass
+        while behind:
+            behind = await self._change(partial(search.index_page, behind=behind))
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
         """See `Store.rebuild_index`."""
         await self.scrub()  # else readers find the index corrupt, for what they cached of it
         await self._change(search.clear)
-        for id_, until in await self._read(search.unindexed):
-            while await self._change(partial(search.index_pending, conversation=id_, until=until)):
-                if progress is not None:
-                    progress(*await self._read(projects.indexed))
+        behind = await self._read(search.unindexed)
+        while behind:
+            behind = await self._change(partial(search.index_page, behind=behind))
+            if progress is not None:
+                progress(*await self._read(projects.indexed))
         if await self._read(lambda con: health.lacks_checksums(con, self._place)):
             await self._write(vectors.drop_damaged, alone=True)
             await self._write(checksums.rewrite, alone=True)
@@ -446,6 +447,11 @@ class SqliteStore:
     async def embedders(self, key: Key) -> dict[str, int]:
         """See `Store.embedders`."""
         return await self._read(_on_conversation(key, vectors.embedders, {}))
+
+    async def embedded_in(self, tenant: str, model: str, scope: Scope) -> dict[str, EmbeddedTo]:
+        """See `Store.embedded_in`."""
+        work = partial(vectors.embedded_in, tenant=tenant, model=model, scope=scope)
+        return await self._read(work, proven=True)
 
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int

@@ -52,6 +52,13 @@ class Hooks(Protocol):
         """Do background work in its own transaction; returns whether there is more to do."""
         ...
 
+    def is_far_behind(self) -> bool:
+        """Whether background work must be done even while others write."""
+        ...
+
+    def rest(self) -> None:
+        """Background work was done, or failed."""
+
 
 class Outcome(NamedTuple):
     """The result or error of a unit of work."""
@@ -212,8 +219,13 @@ class Transactions:
             self._recover(error)
             return Outcome(error=error)
 
+    def is_far_behind(self) -> bool:
+        """Whether background work must be done even while others write."""
+        return self._hooks.is_far_behind()
+
     def run_idle(self) -> bool:
         """Do background work; returns whether there is more to do."""
+        self._hooks.rest()  # before it can fail: what fails is not tried without a pause
         if self.begin():
             return False
         try:

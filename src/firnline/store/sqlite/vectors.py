@@ -9,8 +9,8 @@ from typing import Any, Final
 import apsw
 
 from firnline.log import limits
-from firnline.log.entry import Key
-from firnline.protocols import Vector
+from firnline.log.entry import Key, Scope
+from firnline.protocols import EmbeddedTo, Vector
 from firnline.store.sqlite import log
 from firnline.store.sqlite.checksums import is_proven, proven_reads
 from firnline.store.sqlite.connection import fetch_one
@@ -35,6 +35,21 @@ def embedders(connection: apsw.Connection, found: log.SqliteRow) -> dict[str, in
         (found.id,),
     )
     return {str(name): int(next_seq) for name, next_seq in rows}
+
+
+def embedded_in(
+    connection: apsw.Connection, tenant: str, model: str, scope: Scope
+) -> dict[str, EmbeddedTo]:
+    """How far the embedder is, by conversation in scope."""
+    rows = connection.execute(
+        "SELECT c.name, e.next_seq, c.id FROM conversation c"
+        " JOIN embedded e ON e.conversation = c.id AND e.embedder ="
+        " (SELECT id FROM embedder WHERE name = ?2)"
+        " WHERE c.tenant = ?1 AND (?3 IS NULL OR c.name = ?3)"
+        " AND (?4 IS NULL OR c.project = ?4) AND (?5 IS NULL OR c.person = ?5)",
+        (tenant, model, scope.conversation, scope.project, scope.person),
+    )
+    return {name: EmbeddedTo(*reach) for name, *reach in rows}
 
 
 def put_vectors(

@@ -11,20 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
-from typing import Any, Final
+from itertools import chain, islice
+from typing import Any, Final, TypeAlias
 
 import apsw
 
 from firnline.errors import StoreCorrupt
+from firnline.log import limits
 from firnline.log.entry import Key, genesis
-from firnline.store.rows import ConversationRow
+from firnline.store.rows import SEQ_MAX, ConversationRow
 from firnline.store.seals import mark_of
 from firnline.store.sqlite.checksums import proven_reads
 from firnline.store.sqlite.commit_record import CommitCounter
 from firnline.store.sqlite.connection import fetch_one
 from firnline.store.sqlite.seals import mark_head
 
+Behind: TypeAlias = tuple[int, int]
+"""A conversation whose entries before a number are to be indexed."""
 _HEADS_MAX: Final = 10_000
 _ROWS_MAX: Final = 128  # rows in one statement; a power of two
 
@@ -58,15 +61,18 @@ class WriteBuffer:
     """The writer's hooks: cache heads, and write new entries before each commit."""
 
     def __init__(
-        self, index_pending: Callable[[apsw.Connection, int], bool], commits: CommitCounter
+        self,
+        index_page: Callable[[apsw.Connection, list[Behind]], list[Behind]],
+        commits: CommitCounter,
     ) -> None:
-        self._index_pending = index_pending
+        self._index_page = index_page
         self._commits = commits
         self._known: dict[Key, OpenHead] = {}
         self._changed: dict[int, OpenHead] = {}
         self._rows: list[tuple[Any, ...]] = []
         self._added = 0
         self._behind: set[int] = set()
+        self._lag = 0
         self._version = -1
 
     def begin(self, connection: apsw.Connection) -> None:
@@ -123,13 +129,20 @@ class WriteBuffer:
         self._rows.clear()
         self._commits.forget()
 
+    def is_far_behind(self) -> bool:
+        """Whether a page of entries must be indexed even while others are appended."""
+        return self._lag >= limits.INDEX_LAG
+
+    def rest(self) -> None:
+        """A page is indexed, or cannot be: then the next search tries again."""
+        self._lag = max(self._lag - limits.INDEX_PAGE, 0)
+
     def idle(self, connection: apsw.Connection) -> bool:
         """Index a page of entries; returns whether there is more to index."""
-        for conversation in self._behind:
-            if not self._index_pending(connection, conversation):
-                self._behind.discard(conversation)
-            return bool(self._behind)
-        return False
+        behind = [(id_, SEQ_MAX) for id_ in islice(self._behind, limits.INDEX_PAGE)]
+        left = self._index_page(connection, behind)
+        self._behind.difference_update(id_ for id_, _ in behind[: len(behind) - len(left)])
+        return bool(self._behind)
 
     def fell_behind(self, conversations: Iterable[int]) -> None:
         """Mark conversations that are not fully indexed."""
@@ -139,6 +152,7 @@ class WriteBuffer:
         """Buffer new rows of a conversation; the next `flush` writes them."""
         self._rows.extend(rows)
         self._added += len(rows)
+        self._lag += len(rows)
         self._changed[head.id] = head
         self._behind.add(head.id)
 

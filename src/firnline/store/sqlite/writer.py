@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any, Final, NamedTuple, TypeVar
 
 import apsw
@@ -188,7 +189,7 @@ class Writer:
             if outcomes is not None:
                 self._note()
                 self._last = time.monotonic()
-                self._wake()
+                self._wake(now=self._transactions.is_far_behind())
             return outcomes
         finally:
             try:  # without asking if it is ours: a signal could come in between
@@ -201,9 +202,9 @@ class Writer:
         if self._transactions.wrote:
             self._pace.note(self._transactions.commit_seconds)
 
-    def _wake(self) -> None:
-        """Wake the thread, so that it does background work when idle."""
-        if not self._busy:
+    def _wake(self, *, now: bool) -> None:
+        """Wake the thread, so that it does background work when idle, or now."""
+        if not self._busy or (now and not self._jobs):
             self._busy = True
             self._jobs.put(None)
 
@@ -225,11 +226,10 @@ class Writer:
         try:
             job = self._next(limits.INDEX_IDLE_SECONDS if self._busy else None)
         except queue.Empty:
-            with self._in_use:
-                if time.monotonic() - self._last >= limits.INDEX_IDLE_SECONDS:
-                    self._busy = self._transactions.run_idle()
+            self._work(idle=time.monotonic() - self._last >= limits.INDEX_IDLE_SECONDS)
             return True
         if job is None:
+            self._work()
             return bool(self._jobs) or not self._closed
         with self._in_use:
             self._busy = True
@@ -240,7 +240,20 @@ class Writer:
         futures = [job.future for job in batch]
         self._in_line.difference_update(futures)
         _answer(futures, outcomes)
+        self._work()
         return True
+
+    def _work(self, *, idle: bool = False) -> None:
+        """Do a part of the background work, and what cannot wait until the writer is idle."""
+        for turn in count():
+            waiting = turn >= limits.INDEX_TURNS and len(self._jobs) > 0
+            if not idle and (waiting or not self._transactions.is_far_behind()):
+                return
+            idle = False
+            with self._in_use:
+                self._busy = self._transactions.run_idle()
+            if not self._busy:
+                return
 
     def _next(self, timeout: float | None) -> _Job | None:
         return self._ahead.pop() if self._ahead else self._jobs.get(timeout)
