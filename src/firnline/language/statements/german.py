@@ -70,6 +70,7 @@ GERMAN: Final = (
         "kinder kind töchter söhne zwillinge sohn tochter",
         rf"\b(?:habe|haben)(?: \w{{1,30}})? (?P<value>(?:{_NUM}|keine|zwillinge)(?: (?:kleine|erwachsene|große|süße))? (?:kinder|söhne|töchter|jungs|mädchen|kind|sohn|tochter)(?:, (?-i:[A-Z])\w+(?:(?: und|,) (?-i:[A-Z])\w{{1,30}}){{0,3}})?)",
         rf"\b(?:unsere|meine) (?P<value>{_NUM} (?:kinder|söhne|töchter|jungs|mädchen))\b",
+        rf"\b(?:ich|wir) (?P<value>{_NUM} (?:\w{{1,30}} )?(?:kinder|söhne|töchter)) (?:habe|haben)\b",
     ),
     *slot_rules(
         slots.SIBLINGS,
@@ -208,6 +209,8 @@ GERMAN: Final = (
         rf"\b(?:ich )?(?:bin|reagiere)(?: ich)?(?: (?:sehr|stark|leider|auch|hoch|schwer)){{0,4}} (?:allergisch (?:gegen|auf) {_NOUNS}|(?:gegen|auf) (?P<value2>[\wäöüß-]{{3,25}}(?: und [\wäöüß-]{{3,25}})?) allergisch)",
         rf"\b(?:ich )?habe(?: ich)? (?:eine? )?(?:\w{{1,30}} )?allergie gegen {_NOUNS}",
         r"\b(?:ich )?habe(?: ich)? eine (?P<value>(?-i:[A-ZÄÖÜ])[\wäöüß]{2,20})(?:allergie|-Allergie)\b",
+        rf"{_WHOSE} hat (?:eine |leider eine )?(?P<value>(?-i:[A-ZÄÖÜ])[\wäöüß]{{2,20}})(?:allergie|-Allergie|unverträglichkeit)\b",
+        rf"{_WHOSE} hat (?:eine )?(?:\w{{1,30}} )?(?:allergie|unverträglichkeit) gegen {_NOUNS}",
         rf"{_WHOSE} (?:ist|reagiert) (?:allergisch (?:gegen|auf) {_NOUNS}|(?:gegen|auf) (?P<value2>[\wäöüß-]{{3,25}}) allergisch)",
     ),
     *slot_rules(
