@@ -25,9 +25,8 @@ Group: TypeAlias = tuple[Entry, ...]
 
 _FOUND_SHARE: Final = 0.85
 _MISSED_CHANCE: Final = 0.005
-SMALL: Final = 1_000
-"""In so many tokens there are quotes and the newest message."""
-_SHARE: Final = 0.95
+_SMALL: Final = 1_000
+_NEWEST_SHARE: Final = 16
 _TOKENS: Final = 24_000
 """More quotes than this cost more than they bring; a larger budget shows more of the newest."""
 _LARGE_SHARE: Final = 0.25
@@ -63,11 +62,11 @@ def _likely(hits: Sequence[Hit], tokens: int) -> set[int]:
 
 
 def most_quotes(free: int) -> int:
-    """The most tokens of `free` that quotes get: all of a small room, less and less of a large one.
+    """The most tokens of `free` that quotes get: all of a small room, a part of a large one.
 
     Why: `docs/decisions.md`.
     """
-    most = min(free, SMALL) + int(max(free - SMALL, 0) * _SHARE)
+    most = free if free <= _SMALL else max(free - free // _NEWEST_SHARE, _SMALL)
     return min(most, max(_TOKENS, int(free * _LARGE_SHARE)))
 
 
@@ -105,11 +104,7 @@ class HitGroups:
 
     def likely(self, first: int) -> list[Group]:
         """What is worth a quote of the entries before `first`."""
-        return [
-            group
-            for hit, group in self.groups
-            if hit.seq in self._likely and hit.seq < first
-        ]
+        return [group for hit, group in self.groups if hit.seq in self._likely and hit.seq < first]
 
 
 def _groups(hits: Iterable[Hit], material: Material) -> list[tuple[Hit, Group]]:
@@ -142,12 +137,14 @@ def can_be_quoted(group: Group) -> bool:
 
 
 def needed(groups: Iterable[Group], sizes: Sizes, most: int) -> int:
-    """About the tokens of these groups as quotes, at most `most`; a few more than they take."""
+    """About the tokens of these groups as quotes, without those that do not fit into `most`."""
+    room = most - _frame(sizes)
     used, days = 0, set[object]()
     for group in groups:
-        used += _size(group, sizes, days)
-        if used + _frame(sizes) > most:
-            return most
+        of_group = set(days)
+        size = _size(group, sizes, of_group)
+        if used + size <= room:
+            used, days = used + size, of_group
     return used + _frame(sizes) if used else 0
 
 
