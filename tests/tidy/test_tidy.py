@@ -18,7 +18,7 @@ LONGER = {  # module: why it may be longer
     "memory.py": (1175, "every verb of the library, each a few lines and a docstring"),
     "context/assemble.py": (615, "the sections share one budget, so one class has the room left"),
     "engine/context_builder.py": (545, "the flow of a context, step by step, and its requests"),
-    "engine/people.py": (470, "what is known of a person, from unread messages to their erasure"),
+    "engine/people.py": (490, "what is known of a person, from unread messages to their erasure"),
     "log/entry.py": (490, "the values of the log and of what is derived from it"),
     "log/message.py": (515, "a message and its canonical form, best read together"),
     "client/verbs.py": (700, "the same verbs over HTTP, a few lines each"),
