@@ -17,7 +17,7 @@ OK: Final = HTTPStatus.OK
 
 
 class CallMeter(Protocol):
-    """What is told of one call to an endpoint."""
+    """The record of one call to an endpoint."""
 
     def note_answer(self, status: int) -> None:
         """The status and the headers have arrived."""
