@@ -85,7 +85,7 @@ async def build(bench: Bench) -> AsyncIterator[Row]:
     other = await _quality(talks, previous_layered(), bench)
     titles = {
         "used": ("share of the budget used", at_least(0.9)),
-        "verbatim": ("of the history that fits, shown word for word", at_least(0.8)),
+        "verbatim": ("history shown word for word, of what fits", at_least(0.8)),
         "evidence": ("evidence found", at_least(0.95)),
         "repeated": ("repeated from the last prompt", at_least(0.8)),
     }
