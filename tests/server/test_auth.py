@@ -372,6 +372,9 @@ RARE += [
     "Front-End-Https",
     "Max-Forwards",
     "X-Varnish",
+    "X-Source-IP",
+    "X-Rewrite-URL",
+    "X-Sucuri-ClientIP",
 ]
 RARE += [
     "X-Amz-Cf-Id",

@@ -249,8 +249,9 @@ def _to_read(name: str) -> Iterator[Path]:
     if name != _STDIO and (not path.exists() or path.is_file() or path.is_dir()):
         yield path
         return
-    with ScratchFolder() as folder:
-        file = folder / "input"
+    scratch = ScratchFolder()
+    with scratch:
+        file = scratch.file("input")
         if name == _STDIO:
             copy_stream(sys.stdin.buffer, file, "standard input")
         else:

@@ -11,6 +11,8 @@ NAME_CHARS_MAX: Final = 200
 """Characters in the name of a tenant, conversation or project, or in an idempotency key."""
 MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes of one message in canonical form."""
+PARTS_MAX: Final = 10_000
+"""Parts of a message's content: each step of a context looks at all of them."""
 BATCH_MESSAGES_MAX: Final = 10_000
 """Messages in one append."""
 BATCH_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -194,6 +196,12 @@ FACTS_HELD: Final = 500
 """Facts of a person that are kept ready for contexts; `facts` returns all of them."""
 PROFILE_FACTS: Final = 60
 """Facts in a profile."""
+FACTS_PROPOSED_MAX: Final = 100
+"""Facts of one answer of a model that are looked at."""
+FACTS_PROMPT_CHARS: Final = 16_000
+"""Characters of messages that a model is asked about at once for facts."""
+FACT_VALUE_CHARS_MAX: Final = 100
+"""Characters of a value that a model proposes."""
 STATEMENTS_PER_CARD: Final = 500
 """Statements that are stored together."""
 PEOPLE_REMEMBERED: Final = 256

@@ -326,7 +326,7 @@ class _Gauges:
 
 
 class CallMeter(Protocol):
-    """Measures one call to an endpoint."""
+    """The record of one call to an endpoint."""
 
     def note_answer(self, status: int) -> None:
         """The status and the headers have arrived."""

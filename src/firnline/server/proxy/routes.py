@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse
 from starlette.responses import Response, StreamingResponse
 
 from firnline.errors import FirnlineError, InputError, ModelError, NotFound, outline
+from firnline.log.draft import messages_size
 from firnline.log.entry import FAILED, Entry
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import counter
@@ -53,6 +54,7 @@ passthrough = APIRouter(include_in_schema=False)
 _STREAM: Final = "text/event-stream"
 _PASSED: Final = frozenset({"models", "embeddings", "moderations", "audio", "images"})
 _FEW_TOKENS: Final = 2_000
+_CHARS_OF_A_TOKEN: Final = 16  # or more: values of a part are no tokens
 """Stored answers up to this long are written in the event loop."""
 _RELATIVE: Final = frozenset({"", ".", ".."})
 
@@ -318,7 +320,8 @@ async def _frames(listener: StreamListener[str], request: ProxyRequest) -> Async
 async def _replay_response(request: ProxyRequest, status: MemoryStatus, answer: Entry) -> Response:
     """The stored answer to the same request."""
     headers = {**status.headers(), "x-firnline-replayed": "true"}
-    message, size = answer.message, answer.tokens
+    message = answer.message
+    size = max(answer.tokens, messages_size(message) // _CHARS_OF_A_TOKEN)
     if not request.streams:
         body = await run_by_size(size, partial(request.dialect.replay_body, message), _FEW_TOKENS)
         return json_response(body, headers=headers)

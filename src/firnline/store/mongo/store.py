@@ -80,7 +80,6 @@ from firnline.store.mongo.vectors import put_vectors
 from firnline.store.mongo.writer import MongoWriter, pin
 from firnline.store.reindex import Reindexing
 from firnline.store.rows import SEQ_MAX, Described
-from firnline.store.seals import PROJECTS
 from firnline.store.topics import TopicCache
 
 T = TypeVar("T")
@@ -563,10 +562,7 @@ class MongoStore:
 
     async def mend(self, key: Key, parts: Collection[str], known: Known) -> None:
         """See `Store.mend`."""
-        if key.conversation:
-            await seals.mend(self._open_db, key, parts, known)
-        elif PROJECTS in parts:
-            await heads.replace_projects(self._open_db, key.tenant, known.projects)
+        await seals.mend(self._open_db, key, parts, known)
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""
