@@ -118,12 +118,11 @@ class EntryFinder:
         """The entries that match the question best, best first.
 
         Either at most `limit` of the found entries, or as many as fit into `tokens` by `size`: then
-        their neighbors are candidates, too, because the answer is often there. If the embedder
-        fails, or has not processed all entries in scope, the search goes on by words, and the
-        result says so; no text of a question raises an error. Calls and results of recall tools
-        come last. With `shown_from` it is for a context that shows the entries from there on: they
-        need no vectors, and repeats and calls and results of recall tools are left out. It does not
-        wait for long until the words of a log are indexed, but says that they are not.
+        their neighbors are candidates, too, because the answer is often there. Without vectors of
+        all entries in scope the search goes on by words, and the result says so; no text of a
+        question raises an error. Calls and results of recall tools come last. With `shown_from` it
+        is for a context that shows the entries from there on: they need no vectors, repeats and
+        what recall tools returned are left out, and an index of words is not waited for long.
         """
         parsed = parse_question(question, self._clock())
         breadth, reach = _breadth(limit, tokens)
@@ -140,7 +139,14 @@ class EntryFinder:
         nearest = (cosine for there in found.values() for cosine in there.near.values())
         floor = min(nearest, default=None)
         sure = {(name, seq) for name, there in found.items() for seq in there.sure}
-        hits, echoes = await self._all_ranked(tenant, asked, found, scope, reach, floor)
+        hits: list[Hit] = []
+        echoes: set[tuple[str, int]] = set()
+        for conversation, there in found.items():
+            key = Key(tenant, conversation)
+            ranked = await self._ranked(key, asked, there, scope, reach, floor)
+            hits += ranked
+            recalled = await find_recalled([h.entry for h in ranked], partial(self._store.at, key))
+            echoes |= {(conversation, seq) for seq in recalled}
         role = None if tokens is None else parsed.role
         room = None if for_context else passage_room(tokens)  # a context quotes whole messages
         hits = _order(hits, echoes, packed_for=role, room=room, for_context=for_context)
@@ -312,26 +318,6 @@ class EntryFinder:
         return [entry.seq for entry in entries]
 
     # -- ranking ------------------------------------------------------------------------------
-
-    async def _all_ranked(
-        self,
-        tenant: str,
-        asked: AskedQuestion,
-        found: Mapping[str, _Candidates],
-        scope: Scope,
-        reach: int,
-        floor: float | None,
-    ) -> tuple[list[Hit], set[tuple[str, int]]]:
-        """The entries of all conversations, and which of them are what a tool recalled."""
-        hits: list[Hit] = []
-        echoes: set[tuple[str, int]] = set()
-        for conversation, there in found.items():
-            key = Key(tenant, conversation)
-            ranked = await self._ranked(key, asked, there, scope, reach, floor)
-            hits += ranked
-            recalled = await find_recalled([h.entry for h in ranked], partial(self._store.at, key))
-            echoes |= {(conversation, seq) for seq in recalled}
-        return hits, echoes
 
     async def _ranked(
         self,
