@@ -23,17 +23,25 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
 from firnline import Memory
-from firnline.server.sample import add_sample
 from firnline.strategies import layered
 from firnline.testing import ModelServer
 from support import chromium
 from support.live_server import free_port, running
-from support.page_site import COUNTED, Complaints, Site, apart, settle
+from support.page_site import COUNTED, Complaints, Site, add_ticket, apart, settle
 from support.rest_client import Api
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
 WIDE, NARROW = (1440, 900), (390, 844)
+TABLETS = ((1024, 768), (820, 1180))
+CUT_OFF = """() => {
+  const isCut = (one) => {
+    const box = one.getBoundingClientRect();
+    return box.width && (box.right > innerWidth + 1 || box.left < -1);
+  };
+  const parts = document.querySelectorAll('.top > *, .tabs > *, .composer > *');
+  return [...parts].filter(isCut).map((one) => one.outerHTML.slice(0, 120));
+}"""
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -80,7 +88,7 @@ def sample(tmp_path_factory) -> Path:
     async def fill() -> None:
         strategy = layered(tail=0.9, keep=0.08)
         async with Memory.open(f"sqlite:///{path}", embedder=None, strategy=strategy) as memory:
-            await add_sample(memory)
+            await add_ticket(memory)
 
     apart(fill())
     return path
@@ -251,9 +259,18 @@ def page(request, browser, pages, site, complaints) -> Iterator[Page]:
     assert complaints.unexpected() == []
 
 
+def _fits(page: Page, name: str) -> None:
+    width = page.viewport_size["width"]
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width, f"{name} is {wide} pixels wide at {width}"
+    assert page.evaluate(CUT_OFF) == [], f"{name} at {width}"
+
+
 @pytest.fixture
 def shot() -> Callable[..., None]:
-    """Pictures of a page, light and dark, wide and narrow; nothing may overflow sideways.
+    """Pictures of a page, light and dark, wide and narrow.
+
+    Nothing may overflow or be cut off there, nor on tablets.
 
     ``before(page, width)`` is called when the page has its new size.
     """
@@ -269,9 +286,11 @@ def shot() -> Callable[..., None]:
                 page.emulate_media(color_scheme=scheme)
                 path = SCREENSHOTS / f"{name}-{width}-{scheme}.png"
                 page.screenshot(path=os.fspath(path), animations="disabled")
-            wide = page.evaluate("document.documentElement.scrollWidth")
-            assert wide <= width, f"{name} is {wide} pixels wide at {width}"
+            _fits(page, name)
         page.emulate_media(color_scheme="light")
+        for width, height in TABLETS:
+            page.set_viewport_size({"width": width, "height": height})
+            _fits(page, name)
         page.set_viewport_size(size)
 
     return take

@@ -83,7 +83,9 @@ def test_the_first_words_begin_a_conversation(site, page):
     say(page, "We land in Lisbon on 3 March.")
     expect(message(page, 1)).to_contain_text("Noted.")
     expect(page.get_by_role("tabpanel")).to_contain_text("What a model would see now")
-    name = page.locator(".chat h1").inner_text()
+    heading = page.locator(".chat h1")
+    expect(heading).to_have_text("We land in Lisbon on 3 March.")  # not by the time it began
+    name = heading.get_attribute("title")
     assert site.api.get(f"/conversations/{name}")["entries"] == 2
 
 
@@ -252,7 +254,7 @@ def test_the_very_first_question_can_be_edited_too(site, page):
     expect(message(page, 1)).to_contain_text("Good morning to you.")
     options = page.get_by_label("Version").locator("option")
     expect(options).to_have_text(["original", "branch 1, from the start"])
-    made = page.locator(".chat h1").inner_text()
+    made = page.locator(".chat h1").get_attribute("title")
     assert site.api.get(f"/conversations/{made}")["project"] == "p"
 
 

@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from support.page_site import is_shown, unfold_panel
+from support.media import data_url, png
+from support.page_site import come_back, is_shown, unfold_panel
 
 
 def settled(page):
@@ -168,6 +169,34 @@ def test_a_window_that_is_too_small_is_explained(site, page, complaints):
     expect(page.get_by_role("tabpanel").get_by_role("alert")).to_contain_text("tokens")
     window(page, 4_000)
     expect(page.locator(".glacier .pin")).to_be_visible()
+
+
+def test_it_begins_with_the_window_last_used_and_redraws_with_a_pin(site, page):
+    site.model.say("On Friday.")
+    site.api.post(f"{site.about}/turns", {"message": "When?", "budget": 1_234})
+    site.open(page, site.path())
+    settled(page)
+    slider = page.get_by_role("slider")
+    expect(slider).to_have_attribute("aria-valuetext", "1,234 tokens")
+    expect(page.locator(".explore")).to_contain_text("as last used")
+    window(page, 500)
+    expect(page.locator(".glacier .pin")).to_have_count(0)
+    site.api.put(f"{site.about}/pins/8")
+    come_back(page)
+    expect(page.locator(".glacier .pin")).to_be_visible()
+
+
+def test_a_conversation_with_one_picture_is_shown_in_a_window_that_holds_it(site, page, complaints):
+    complaints.expected.append("422")  # the first window, before there is a larger one
+    url = data_url("image/png", png(2_048, 2_048))
+    picture = {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
+    content = [{"type": "text", "text": "What is on it?"}, picture] * 3
+    messages = {"messages": [{"role": "user", "content": content}]}
+    site.api.post("/conversations/photo/messages", messages)
+    site.open(page, site.path(conversation="photo"))
+    settled(page)
+    expect(page.locator(".glacier .verbatim")).to_be_visible()
+    expect(page.get_by_role("tabpanel").get_by_role("alert")).to_have_count(0)
 
 
 @pytest.mark.thorough

@@ -35,13 +35,13 @@ def test_spans_and_what_lies_between_them(call):
 
 def test_costs_add_up(call):
     points = [
-        {"turns": 2, "sent": 10, "whole": 30, "since": "a", "until": "b"},
-        {"turns": 1, "sent": 5, "whole": 40, "since": "c", "until": "d"},
+        {"turns": 2, "sent": 8, "digest_tokens": 2, "whole": 30, "since": "a", "until": "b"},
+        {"turns": 1, "sent": 5, "digest_tokens": 0, "whole": 40, "since": "c", "until": "d"},
     ]
     assert call("costs", "totals", points) == [
-        {"turns": 0, "sent": 0, "whole": 0, "until": "a"},
-        {"turns": 2, "sent": 10, "whole": 30, "until": "b"},
-        {"turns": 3, "sent": 15, "whole": 70, "until": "d"},
+        {"turns": 0, "paid": 0, "whole": 0, "until": "a"},
+        {"turns": 2, "paid": 10, "whole": 30, "until": "b"},
+        {"turns": 3, "paid": 15, "whole": 70, "until": "d"},
     ]
     tops = [call("costs", "roundUp", n) for n in (1, 3, 9, 10, 11, 249, 251, 999_999)]
     assert tops == [1, 5, 10, 10, 20, 250, 500, 1_000_000]

@@ -112,7 +112,7 @@ def test_hits_come_while_one_types_with_their_words_marked(talks, page):
 def test_filters_hold_together_and_are_in_the_address(talks, page):
     talks.open(page, "#/search?q=beans")
     assert len(found(page)) == 4
-    page.get_by_label("Project").select_option("garden")
+    page.locator(".filters").get_by_label("Project").select_option("garden")
     assert found(page) == {("garden%20talk", str(n)) for n in range(3)}
     page.get_by_label("assistant").check()
     assert found(page) == {("garden%20talk", "1")}
@@ -131,18 +131,18 @@ def test_filters_hold_together_and_are_in_the_address(talks, page):
     page.goto(address)
     assert found(page) == {("garden%20talk", "2")}
     expect(page.get_by_label("When")).to_have_value("yesterday")
-    expect(page.get_by_label("Project")).to_have_value("garden")
+    expect(page.locator(".filters").get_by_label("Project")).to_have_value("garden")
 
 
 @pytest.mark.looks
 def test_one_conversation_is_searched_and_listed_by_date(talks, page):
     talks.open(page, "#/search?q=beans")
-    page.get_by_role("combobox", name="Conversation").fill("kitchen")
+    page.get_by_role("combobox", name="Conversation", exact=True).fill("kitchen")
     assert found(page) == {("kitchen", "0")}
     words(page).fill("")
     page.get_by_label("When").fill("10 days ago")
     assert found(page) == {("kitchen", "0"), ("kitchen", "1")}
-    page.get_by_role("combobox", name="Conversation").fill("no such thing")
+    page.get_by_role("combobox", name="Conversation", exact=True).fill("no such thing")
     expect(page.get_by_text("No such conversation")).to_be_visible()
 
 

@@ -45,7 +45,10 @@ def test_costs_compare_sent_tokens_with_the_full_history(api, model):
     assert api.get("/costs") == {
         "turns": 0,
         "sent": 0,
+        "repeated": 0,
+        "digest_tokens": 0,
         "whole": 0,
+        "whole_repeated": 0,
         "price": 0.2,
         "spent": 0.0,
         "saved": 0.0,
@@ -67,11 +70,32 @@ def test_costs_compare_sent_tokens_with_the_full_history(api, model):
     assert told["whole"] == sum(whole)
     assert [point["whole"] for point in told["data"]] == whole, "oldest first"
     assert told["data"][2]["sent"] == told["data"][2]["whole"], "a short one is sent whole"
-    assert told["spent"] == pytest.approx(told["sent"] / 100_000)
-    assert told["saved"] == pytest.approx((told["whole"] - told["sent"]) / 100_000)
+    first, second = turns[1], turns[0]
+    assert told["repeated"] == round(second["stability"] * first["tokens"])
+    assert told["whole_repeated"] == first["whole"] == whole[0]
+    paid = told["sent"] + told["digest_tokens"]
+    assert told["spent"] == pytest.approx(paid / 100_000)
+    assert told["saved"] == pytest.approx((told["whole"] - paid) / 100_000)
     assert told["complete"]
     times = [point["since"] for point in told["data"]]
     assert times == sorted(times)
+
+
+@pytest.mark.requirement("B8")
+def test_costs_count_what_digests_spend_and_a_loss_is_negative(api, model):
+    """A short conversation that was digested by a model costs more than its full history."""
+    api.say("c", *(f"{n}: {LONG}" for n in range(40)))
+    ask = {"message": "How much is the ferry?", "budget": 1_500}
+    api.post("/conversations/c/turns", ask)
+    (turn,) = api.all("/conversations/c/turns")
+    spent = sum(digest["spent_tokens"] for digest in api.all("/conversations/c/digests"))
+    told = api.get("/costs", price=10)
+    assert spent > told["whole"] - turn["tokens"] > 0, "otherwise this tests nothing"
+    assert told["digest_tokens"] == spent == sum(p["digest_tokens"] for p in told["data"])
+    assert (told["turns"], told["sent"], len(told["data"])) == (1, turn["tokens"], 1)
+    assert told["spent"] == pytest.approx((told["sent"] + spent) / 100_000)
+    assert told["saved"] == pytest.approx((told["whole"] - told["sent"] - spent) / 100_000)
+    assert told["saved"] < 0
 
 
 def test_costs_are_separate_for_each_tenant(house, api):
@@ -91,12 +115,14 @@ def test_costs_of_very_many_turns_are_bounded_and_say_so(api, monkeypatch):
 
 
 @pytest.mark.parametrize(("turns", "count"), [(0, 10), (1, 10), (10, 10), (11, 10), (999, 100)])
-def test_points_take_in_every_turn_once(turns, count):
-    parts = costs.split(range(turns), count)
-    assert [turn for part in parts for turn in part] == list(range(turns))
-    assert len(parts) == min(turns, count)
-    sizes = {len(part) for part in parts}
-    assert not parts or max(sizes) - min(sizes) <= 1
+def test_points_take_in_every_turn_once_and_the_digests_between(turns, count):
+    took = [costs.Spending(f"{at:04}", turns=1) for at in range(turns)]
+    found = sorted([*took, *(costs.Spending(f"{at:04}+", digest_tokens=1) for at in (0, 7, 2_000))])
+    parts = costs.points(found, count)
+    assert [one for part in parts for one in part] == found
+    assert len(parts) == max(min(turns, count), 1)
+    sizes = {costs.sum_up(part)["turns"] for part in parts}
+    assert max(sizes) - min(sizes) <= 1
 
 
 def test_a_prompt_recorded_before_is_no_saving(api, house):
@@ -104,7 +130,7 @@ def test_a_prompt_recorded_before_is_no_saving(api, house):
     api.post(f"{PATH}/turns", {"message": "Hello"})
     (kept,) = house.run(prompts.list_records(house.memory(), "c"))
     del kept["whole_tokens"]
-    assert costs._size(kept).whole == kept["tokens"]
+    assert costs.turn_spending(kept, None).whole == kept["tokens"]
 
 
 # -- work -------------------------------------------------------------------------------------
@@ -246,6 +272,7 @@ def test_me_describes_the_server_and_names_no_path(api, url, tmp_path):
         "store": url.partition(":")[0],
         "answers": "gpt-4o-mini",
         "proxy": False,
+        "upstream": False,
         "embedder": "none",
         "worker": False,
     }

@@ -189,3 +189,25 @@ def test_a_turn_whose_prompt_cannot_be_kept_is_answered_all_the_same(
     answer = api.http.post("/v1/chat/completions", json=body)
     assert answer.headers["x-firnline-status"] == "ok", "the answer is stored"
     assert api.get(f"{PATH}/turns")["data"] == []
+
+
+def test_a_turn_can_name_a_model_behind_the_proxy(model):
+    """With --upstream alone, the model that is asked is the one that a client sees listed."""
+    with (
+        running(store="memory:", upstream=model.url, upstream_key="sk-up") as server,
+        Api(server.url) as api,
+    ):
+        assert api.get("/me")["server"]["upstream"]
+        model.say("At nine.", "On 3 March.")
+        turn = api.post(f"{PATH}/turns", {"message": "When?", "model": "gpt-4o-mini"})
+        assert (turn["text"], turn["model"]) == ("At nine.", "gpt-4o-mini")
+        ask = {"message": "Which day?", "model": "gpt-4o-mini", "stream": True}
+        assert "On 3 March." in api.ask("POST", f"{PATH}/turns", ask).text
+        assert [sent["authorization"] for sent in model.headers] == ["Bearer sk-up"] * 2
+        assert {one["model"] for one in api.all(f"{PATH}/turns")} == {"gpt-4o-mini"}
+        offline = api.post(f"{PATH}/turns", {"message": "Which day was it?"})
+        assert offline["model"] == "firnline-offline", "none was named"
+    with running(store="memory:") as server, Api(server.url) as api:
+        refused = api.ask("POST", f"{PATH}/turns", {"message": "Hi", "model": "gpt-4o"})
+        assert refused.status_code == 400
+        assert "FIRNLINE_UPSTREAM" in refused.json()["detail"]

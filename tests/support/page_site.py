@@ -5,13 +5,16 @@ import re
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
 from playwright.sync_api import Locator, Page, expect
 
+from firnline.cli.demo import CONVERSATION, SAMPLE, SMALL_TALK
+from firnline.log.entry import Project
+from firnline.log.message import utc_now
 from firnline.memory import Memory
-from firnline.server.sample import CONVERSATION
 from firnline.testing import ModelServer
 from support.live_server import Running
 from support.rest_client import Api
@@ -49,6 +52,24 @@ SETTLED = f"""async () => {{
   }}
   return true;
 }}"""
+
+
+_PACE = timedelta(minutes=7)
+
+
+async def add_ticket(memory: Memory) -> None:
+    """A digested conversation about order 1138, in a project."""
+    task = "Get order 1138 to Ana before Saturday. Blocker: the parcel waits in Innsbruck."
+    await memory.save_project(
+        Project("support", status="active", schedule="answers within a day", task=task)
+    )
+    messages = [message for message in (*SAMPLE, *SMALL_TALK) if message.role != "system"]
+    begin = utc_now() - len(messages) * _PACE
+    timed = [message.at(begin + at * _PACE) for at, message in enumerate(messages)]
+    await memory.append(CONVERSATION, timed)
+    await memory.describe(CONVERSATION, project="support")
+    await memory.context(CONVERSATION, 1_000)
+    await memory.digest(CONVERSATION)
 
 
 def apart(work: Coroutine[Any, Any, Any]) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from firnline import Message
-from firnline.cli.bench import facts
+from firnline.cli.bench import facts, person_facts
 from firnline.digest.evidence import check_items
 from firnline.digest.items import important_data, merge
 from firnline.digest.rules import extract
@@ -19,6 +19,7 @@ from firnline.language.prose import fold_text
 from support.entries import chats, entry
 
 CHATS = Path(__file__).parents[1] / "support" / "fact_chats.json"
+PEOPLE = CHATS.with_name("person_facts.json")
 LANGUAGES = ("en", "de", "es", "fr", "ru", "zh")
 
 
@@ -43,6 +44,17 @@ def test_most_of_what_matters_is_found_in_its_field_and_little_else(language, pa
     recall, share = (0.85, 0.05) if language == "en" else (0.75, 0.08)
     assert gold - missed >= recall * gold, facts.details(scores)
     assert junk <= share * items, facts.details(scores)
+
+
+@pytest.mark.parametrize(("part", "recall"), [("tuning", 0.95), ("test", 0.7)])
+def test_most_of_what_people_state_is_a_fact_and_nothing_else(part, recall):
+    people = [person_facts.score(chat) for chat in facts.load(PEOPLE) if chat.part == part]
+    missed, found, junk = (
+        sum(len(getattr(one, name)) for one in people) for name in ("missed", "facts", "junk")
+    )
+    gold = sum(len(one.chat.gold) for one in people)
+    assert gold - missed >= recall * gold, person_facts.details(people)
+    assert junk <= 0.05 * found, person_facts.details(people)
 
 
 def _values(value):

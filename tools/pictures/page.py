@@ -104,7 +104,7 @@ def fill(url: str, model: ModelServer) -> None:
 
 
 def photograph(url: str, folder: Path) -> None:
-    """Three views, each in the colours that it looks best in."""
+    """Four views, each in the colours that it looks best in."""
     shop = f"{url}/#/c/{SHOP.replace(' ', '%20')}"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -120,7 +120,9 @@ def photograph(url: str, folder: Path) -> None:
         _keep(page, folder / "turns.png")
         page.emulate_media(color_scheme="light")
         page.evaluate("localStorage.setItem('firnline.price', '2.5')")
-        page.set_viewport_size({**SIZE, "height": 1_060})
+        _open(page, f"{url}/#/people/Leo")
+        _keep(page, folder / "people.png")
+        page.set_viewport_size({**SIZE, "height": 1_400})
         _open(page, url)
         _keep(page, folder / "dashboard.png")
         browser.close()

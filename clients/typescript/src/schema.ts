@@ -83,7 +83,7 @@ export interface paths {
          *
          *     The message is durable before the model is called. If the model fails, retry with the same
          *     `Idempotency-Key`: only the answer is requested again. Without a model, the answer consists of
-         *     quotes from the conversation, and says so.
+         *     quotes from the conversation, and says so; `model` chooses one behind the proxy's endpoint.
          */
         post: operations["take_turn"];
         delete?: never;
@@ -1139,9 +1139,10 @@ export interface paths {
         };
         /**
          * Get Costs
-         * @description Tokens sent over time in all conversations, compared with sending the full history.
+         * @description Tokens spent over time in all conversations, compared with sending the full history.
          *
-         *     Counts turns that this server handled, up to 5,000, most recently active conversations first.
+         *     Counts turns that this server handled, up to 5,000, most recently active conversations first,
+         *     and what models read and wrote for the digests of these conversations.
          */
         get: operations["get_costs"];
         put?: never;
@@ -1508,26 +1509,40 @@ export interface components {
             /** @description US dollars. */
             price: number;
         };
-        /** @description The prompts of consecutive turns, compared with sending the full history. */
+        /** @description Consecutive turns and digests, compared with sending the full history. */
         CostPoint: {
             since: string | null;
             until: string | null;
             turns: number;
-            /** @description Tokens of their prompts. */
+            /** @description Tokens of the turns' prompts. */
             sent: number;
+            /** @description Those of `sent` that repeat the start of the prompt before. */
+            repeated: number;
+            /** @description Tokens that models read and wrote for digests. */
+            digest_tokens: number;
             /** @description Tokens of the same prompts with the full history. */
             whole: number;
+            /** @description Those of `whole` that the prompt before would have had. */
+            whole_repeated: number;
         };
         /** @description What answers cost, compared with sending the full history in every prompt. */
         Costs: {
             turns: number;
+            /** @description Tokens of all prompts. */
             sent: number;
+            /** @description Those of `sent` that repeat the start of the prompt before: a cache can hold it. */
+            repeated: number;
+            /** @description Tokens that models read and wrote for digests. */
+            digest_tokens: number;
+            /** @description Tokens of the same prompts with the full history. */
             whole: number;
-            /** @description US dollars per million prompt tokens. */
+            /** @description Those of `whole` that the prompt before would have had. */
+            whole_repeated: number;
+            /** @description US dollars per million tokens. */
             price: number;
-            /** @description US dollars. */
+            /** @description US dollars for `sent` and `digest_tokens`. */
             spent: number;
-            /** @description US dollars. */
+            /** @description US dollars; negative if the full history would cost less. */
             saved: number;
             /** @description False if there are older turns that are not counted. */
             complete: boolean;
@@ -1729,7 +1744,8 @@ export interface components {
          *     `valid_from` until `valid_until`, if an end is known: by the dates in the sentence, else since
          *     it was said. `ended_by` are the words that ended it, and `superseded_by` is the fact that
          *     replaced it. It was recorded when its first evidence was said, and withdrawn at `reverted_at`.
-         *     `source` is ``said``, or what else it came from: ``model``, ``application``.
+         *     `source` is ``said``, or what else it came from: a ``model`` found it, or ``instructions`` and
+         *     ``memory``, the settings and notes of another program, were imported.
          */
         Fact: {
             id: string;
@@ -1968,6 +1984,10 @@ export interface components {
             strategy: string;
             /** @description Tokens of the whole prompt. */
             tokens: number;
+            /** @description Tokens of it with the full history; null if unknown. */
+            whole: number | null;
+            /** @description The window that it was built for, in tokens. */
+            window: number;
             /** @description Messages in the prompt. */
             messages: number;
             /** @description Share of the previous prompt that it repeats. */
@@ -2111,6 +2131,10 @@ export interface components {
             strategy: string;
             /** @description Tokens of the whole prompt. */
             tokens: number;
+            /** @description Tokens of it with the full history; null if unknown. */
+            whole: number | null;
+            /** @description The window that it was built for, in tokens. */
+            window: number;
             /** @description Messages in the prompt. */
             messages: number;
             /** @description Share of the previous prompt that it repeats. */
@@ -2253,6 +2277,8 @@ export interface components {
             answers: string | null;
             /** @description Whether /v1 forwards to a model. */
             proxy: boolean;
+            /** @description Whether a turn can name a model of the endpoint behind /v1. */
+            upstream: boolean;
             /** @description The embedder for search by meaning; none: words only. */
             embedder: string;
             /** @description Whether this process creates pending digests. */
@@ -2445,6 +2471,8 @@ export interface components {
             } & {
                 [key: string]: unknown;
             });
+            /** @description A model behind `/v1` that answers; default: the server's. */
+            model?: string | null;
             /** @description Tokens, a model name, or an object; default: the window of the server's model. */
             budget?: number | string | components["schemas"]["BudgetRequest"] | null;
             /** @description The application's system prompt. */
@@ -5195,6 +5223,8 @@ export interface operations {
                 format?: string | null;
                 /** @description Time zone of times without one. */
                 zone?: string;
+                /** @description Whom the conversations of another program are with. */
+                person?: string | null;
             };
             header?: never;
             path?: never;

@@ -1,27 +1,67 @@
-"""The demo of `make run`: append a conversation, fit it into a budget, and verify it.
+"""The command demo: append a conversation, fit it into a budget, and verify it.
 
 It is digested without a model, the digest is undone, and `verify` finds a changed byte in a copy.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 from pathlib import Path
 from textwrap import indent
 from typing import Final
 
-from firnline import Memory, count_tokens
+from firnline.cli.arguments import Command
 from firnline.digest.receipt import describe
 from firnline.errors import StoreCorrupt
-from firnline.server.sample import CONVERSATION, SAMPLE, SMALL_TALK
+from firnline.log.message import Message, ToolCall
+from firnline.log.tokens import count_tokens
+from firnline.memory import Memory
 from firnline.store.scratch import ScratchFolder
 
+CONVERSATION: Final = "ticket-42"
 BUDGET: Final = 500
 
+SAMPLE: Final = (
+    Message.system("You are the support assistant of a small shop for mountain gear."),
+    Message.user("Order 1138 never arrived. I need the rope before Saturday.", name="Ana"),
+    Message.assistant(tool_calls=[ToolCall.of("call_1", "find_order", {"order": 1138})]),
+    Message.tool(
+        '{"order": 1138, "state": "in transit", "hub": "Innsbruck"}', tool_call_id="call_1"
+    ),
+    Message.assistant("It has left Innsbruck and should reach you on Friday, Ana."),
+    Message.user("Danke! 我的朋友在東京也想訂一條。 Can you ship to Japan? 🏔️", name="Ana"),
+    Message.assistant("We do ship to Japan: six days, free from 80 euros on."),
+    Message.user("Good. I prefer e-mail, not phone calls. Write to ana@example.com.", name="Ana"),
+    Message.assistant("Noted: e-mail only. Shall I put the second rope on order 1138?"),
+    Message.user("No, we decided to order it separately, for 95 euros, on 2026-03-02.", name="Ana"),
+    Message.assistant("Then I will open a new order for Tokyo on that day."),
+    Message.user("What else do you need from me?", name="Ana"),
+)
 
-async def main() -> None:
-    """Run the demo."""
+_GEAR: Final = ("harness", "helmet", "headlamp", "tent", "stove", "compass", "tarp", "ladder")
+SMALL_TALK: Final = tuple(
+    message
+    for gear in (*_GEAR, *_GEAR)
+    for message in (
+        Message.user(f"And a {gear}, would you send that to my friend as well?", name="Ana"),
+        Message.assistant(f"Yes, a {gear} is in stock, and it can go with the next parcel."),
+    )
+)
+
+
+def add(command: Command) -> None:
+    """Add this command to the parser."""
+    text = "Show what Firnline does, in a folder that is removed at the end."
+    command("demo", _demo, text, store=False).set_defaults(json=False)
+
+
+def _demo(_: argparse.Namespace) -> None:
+    asyncio.run(_show())
+
+
+async def _show() -> None:
     with ScratchFolder() as folder:
         original, copy = folder / "support.db", folder / "copy.db"
         async with Memory.open(f"sqlite:///{original}", background=False) as memory:
@@ -34,7 +74,7 @@ async def main() -> None:
             await _find_damage(memory)
     _title("That is the promise")
     print("Nothing acknowledged is lost, and no change to stored data goes unnoticed.")
-    print("Next: .venv/bin/firnline --help, and the 30-line example in README.md.")
+    print("Next: firnline serve --sample, for a page that shows this; firnline --help")
 
 
 async def _append(memory: Memory) -> None:
@@ -97,7 +137,3 @@ async def _find_damage(memory: Memory) -> None:
 
 def _title(text: str) -> None:
     print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}")
-
-
-if __name__ == "__main__":
-    asyncio.run(main())

@@ -33,6 +33,8 @@ class ContextOptions(TypedDict, total=False):
 class TurnOptions(TypedDict, total=False):
     """Options of a turn."""
 
+    model: str
+    """A model behind the server's `/v1` that answers; default: the server's model."""
     budget: BudgetLike
     """For the context; default: the window of the server's model."""
     system: str

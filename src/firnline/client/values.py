@@ -150,6 +150,8 @@ class PastTurn:
     via: Annotated[str, Doc("Where the question came from: rest, proxy or telegram.")]
     strategy: str
     tokens: Annotated[int, Doc("Tokens of the whole prompt.")]
+    whole: Annotated[int | None, Doc("Tokens of it with the full history; null if unknown.")]
+    window: Annotated[int, Doc("The window that it was built for, in tokens.")]
     messages: Annotated[int, Doc("Messages in the prompt.")]
     stability: Annotated[float | None, Doc("Share of the previous prompt that it repeats.")]
     degraded: tuple[str, ...]
@@ -312,13 +314,16 @@ class TenantStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPoint:
-    """The prompts of consecutive turns, compared with sending the full history."""
+    """Consecutive turns and digests, compared with sending the full history."""
 
     since: datetime | None
     until: datetime | None
     turns: int
-    sent: Annotated[int, Doc("Tokens of their prompts.")]
+    sent: Annotated[int, Doc("Tokens of the turns' prompts.")]
+    repeated: Annotated[int, Doc("Those of `sent` that repeat the start of the prompt before.")]
+    digest_tokens: Annotated[int, Doc("Tokens that models read and wrote for digests.")]
     whole: Annotated[int, Doc("Tokens of the same prompts with the full history.")]
+    whole_repeated: Annotated[int, Doc("Those of `whole` that the prompt before would have had.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,11 +331,16 @@ class Costs:
     """What answers cost, compared with sending the full history in every prompt."""
 
     turns: int
-    sent: int
-    whole: int
-    price: Annotated[float, Doc("US dollars per million prompt tokens.")]
-    spent: Annotated[float, Doc("US dollars.")]
-    saved: Annotated[float, Doc("US dollars.")]
+    sent: Annotated[int, Doc("Tokens of all prompts.")]
+    repeated: Annotated[
+        int, Doc("Those of `sent` that repeat the start of the prompt before: a cache can hold it.")
+    ]
+    digest_tokens: Annotated[int, Doc("Tokens that models read and wrote for digests.")]
+    whole: Annotated[int, Doc("Tokens of the same prompts with the full history.")]
+    whole_repeated: Annotated[int, Doc("Those of `whole` that the prompt before would have had.")]
+    price: Annotated[float, Doc("US dollars per million tokens.")]
+    spent: Annotated[float, Doc("US dollars for `sent` and `digest_tokens`.")]
+    saved: Annotated[float, Doc("US dollars; negative if the full history would cost less.")]
     complete: Annotated[bool, Doc("False if there are older turns that are not counted.")]
     data: Annotated[tuple[CostPoint, ...], Doc("Over time, oldest first.")]
 
@@ -416,6 +426,7 @@ class ServerInfo:
     store: Annotated[str, Doc("", "sqlite")]
     answers: Annotated[str | None, Doc("The model for turns; null: quotes from memory.")]
     proxy: Annotated[bool, Doc("Whether /v1 forwards to a model.")]
+    upstream: Annotated[bool, Doc("Whether a turn can name a model of the endpoint behind /v1.")]
     embedder: Annotated[str, Doc("The embedder for search by meaning; none: words only.")]
     worker: Annotated[bool, Doc("Whether this process creates pending digests.")]
 

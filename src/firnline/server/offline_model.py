@@ -86,7 +86,8 @@ def question_of(messages: Sequence[Mapping[str, Any]]) -> str:
 
 def quote(question: str, found: Sequence[Hit]) -> str:
     """An answer of quotes, without the question and earlier answers of this model."""
-    quoted = [hit for hit in found if _is_quotable(hit, question)][:_QUOTES]
+    quotable = [hit for hit in found if _is_quotable(hit, question)]
+    quoted = sorted(quotable, key=_only_asks)[:_QUOTES]
     if not quoted:
         return f"{_PREFACE} No earlier message matches; your message is stored."
     lines = [f"{_PREFACE} This conversation holds:"]
@@ -95,9 +96,16 @@ def quote(question: str, found: Sequence[Hit]) -> str:
 
 
 def _is_quotable(hit: Hit, question: str) -> bool:
+    text, role = hit.message.text.strip(), hit.message.role
+    ours = role == "assistant" and text.startswith(_PREFACE)
+    asks = role == "user" and text.casefold().endswith(question.casefold())  # the same once more
+    return bool(text) and not ours and not asks and role != "tool"
+
+
+def _only_asks(hit: Hit) -> bool:
+    """Whether it is a single question: it answers none."""
     text = hit.message.text.strip()
-    ours = hit.message.role == "assistant" and text.startswith(_PREFACE)
-    return bool(text) and not ours and text != question and hit.message.role != "tool"
+    return text.endswith("?") and not any(end in text[:-1] for end in ".!?")
 
 
 def _quote(hit: Hit) -> str:

@@ -177,6 +177,13 @@ _BODY: Final = (
         value="no meat",
     ),
     *slot_rules(
+        "weight",
+        "any",
+        "before",
+        "weigh weighs",
+        r"\bweighs?(?: (?:about|around|only|roughly))? (?P<value>\d{1,3}(?:[.,]\d)? ?(?:kilos?|kgs?|kilograms?|pounds|lbs?|stone))\b",
+    ),
+    *slot_rules(
         slots.AVOIDS,
         "list",
         "before",

@@ -57,7 +57,8 @@ _FAMILY: Final = (
         slots.SIBLINGS,
         "text",
         "before",
-        "sister brother sisters brothers siblings",
+        "sister brother sisters brothers siblings child",
+        r"\b(?:an? )(?P<value>only child)(?=[.,;!?)]|\s*\Z|\s(?:and|but|so)\b)",
         rf"\b(?:have|got)(?: got)? (?P<value>(?:an?|{NUMBER}|no)(?: (?:older|younger|little|big|twin|half))? (?:sisters?|brothers?|siblings?)(?: and (?:an?|{NUMBER})(?: (?:older|younger|little|big|twin))? (?:sisters?|brothers?))?)\b",
     ),
     *slot_rules(

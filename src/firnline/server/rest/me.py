@@ -43,6 +43,7 @@ def _server_info(settings: Settings) -> dict[str, Any]:
         "store": settings.store.partition(":")[0],
         "answers": settings.model,
         "proxy": settings.upstream is not None or settings.anthropic is not None,
+        "upstream": settings.upstream is not None,
         "embedder": settings.embedder,
         "worker": settings.worker,
     }

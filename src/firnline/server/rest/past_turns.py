@@ -83,6 +83,8 @@ def _turn_json(record: Mapping[str, Any], questions: Mapping[int, str]) -> dict[
         "model": record.get("model") or "",
         "via": record.get("via") or "",
         "messages": len(record["pieces"]),
+        "whole": record.get("whole_tokens"),
+        "window": record["budget"]["window_tokens"],
     }
 
 

@@ -217,6 +217,9 @@ class TurnRequest(RequestBody):
     message: TurnMessage = Field(
         description="Text that is not blank, or a message as in an append."
     )
+    model: Name | None = Field(
+        None, description="A model behind `/v1` that answers; default: the server's."
+    )
     budget: BudgetLike | None = Field(None, description=_BUDGET)
     system: str | None = Field(None, description="The application's system prompt.")
     task: str | None = Field(None, description="The current task; default: the project's.")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
 from fastapi import Request, Response
 
 from firnline.engine.turn import Turn, TurnOptions
-from firnline.errors import FirnlineError
+from firnline.errors import FirnlineError, InputError
 from firnline.log.message import Message
 from firnline.memory import Memory
+from firnline.models.http import HttpModel
 from firnline.protocols import ChatModel
-from firnline.server.auth import Writing, charge, parts_of
+from firnline.server.auth import Writing, caller_of, charge, parts_of, person_of
 from firnline.server.bodies import json_response, require_head
 from firnline.server.drafts import AnswerDraft, QuestionRef, answer_key, new_id
 from firnline.server.offline_model import OfflineModel
@@ -64,16 +66,18 @@ async def take_turn(
 
     The message is durable before the model is called. If the model fails, retry with the same
     `Idempotency-Key`: only the answer is requested again. Without a model, the answer consists of
-    quotes from the conversation, and says so.
+    quotes from the conversation, and says so; `model` chooses one behind the proxy's endpoint.
     """
     parts = parts_of(request)
+    own = parts.tenants.model or OfflineModel(memory, conversation)
     call = _TurnCall(
         memory=memory,
         conversation=conversation,
         message=body.message if isinstance(body.message, str) else message_of(body.message),
-        model=parts.tenants.model or OfflineModel(memory, conversation),
+        model=own if body.model in (None, own.name) else _upstream_model(request, body.model),
+        is_own=body.model in (None, own.name),
         key=idempotency_key,
-        options=_options(parts, memory, body),
+        options=_options(parts, memory, body, person_of(request, body.person)),
     )
     if body.stream or events.MEDIA_TYPE in request.headers.get("accept", ""):
         return await _stream(request, parts, call)
@@ -83,36 +87,62 @@ async def take_turn(
     return json_response(responses.turn(turn, call.model.name), headers=headers)
 
 
+def _upstream_model(request: Request, name: str) -> ChatModel:
+    """The model `name` of the proxy's endpoint, with the key that the proxy would send."""
+    settings = parts_of(request).settings
+    if settings.upstream is None:
+        raise InputError(
+            f"model: {name!r} is not the server's model, and there is no endpoint to choose one"
+            " from; omit it, or set FIRNLINE_UPSTREAM"
+        )
+    key = settings.upstream_key.get_secret_value() if settings.upstream_key else None
+    return HttpModel(name, url=settings.upstream, api_key=key or caller_of(request).token or None)
+
+
 @dataclass(frozen=True, slots=True)
 class _TurnCall:
-    """A user message, and the model and options to answer it."""
+    """A user message, and the model and options to answer it.
+
+    A model that is not the server's own is opened for this turn, and closed after it.
+    """
 
     memory: Memory
     conversation: str
     message: str | Message
     model: ChatModel
+    is_own: bool
     key: str | None
     options: TurnOptions
 
     async def run(self) -> Turn:
         """The complete turn; its prompt is recorded."""
-        turn = await self.memory.turn(
-            self.conversation, self.message, self.model, idempotency_key=self.key, **self.options
-        )
+        async with self._model() as model:
+            turn = await self.memory.turn(
+                self.conversation, self.message, model, idempotency_key=self.key, **self.options
+            )
         await record_turn(self.memory, turn, self.model.name, "rest")
         return turn
 
     async def pieces(self) -> AsyncIterator[str | Turn]:
         """The turn in pieces of text, then the turn."""
-        async for piece in self.memory.stream(
-            self.conversation, self.message, self.model, idempotency_key=self.key, **self.options
-        ):
-            if isinstance(piece, Turn):
-                await record_turn(self.memory, piece, self.model.name, "rest")
-            yield piece
+        async with self._model() as model:
+            async for piece in self.memory.stream(
+                self.conversation, self.message, model, idempotency_key=self.key, **self.options
+            ):
+                if isinstance(piece, Turn):
+                    await record_turn(self.memory, piece, self.model.name, "rest")
+                yield piece
+
+    @asynccontextmanager
+    async def _model(self) -> AsyncIterator[ChatModel]:
+        try:
+            yield self.model
+        finally:
+            if not self.is_own:
+                await self.model.close()
 
 
-def _options(parts: Parts, memory: Memory, body: TurnRequest) -> TurnOptions:
+def _options(parts: Parts, memory: Memory, body: TurnRequest, person: str | None) -> TurnOptions:
     options: TurnOptions = {
         "system": body.system,
         "recall": body.recall,
@@ -126,8 +156,8 @@ def _options(parts: Parts, memory: Memory, body: TurnRequest) -> TurnOptions:
         options["tool_tokens"] = body.tool_tokens
     if body.max_tokens is not None:
         options["max_tokens"] = body.max_tokens
-    if body.person is not None:
-        options["person"] = body.person
+    if person is not None:
+        options["person"] = person
     return options
 
 

@@ -9,6 +9,7 @@ export class Problem extends Error {
     this.status = status;
     this.code = body?.code || '';
     this.retryable = Boolean(body?.retryable);
+    this.floor = body?.floor; // the tokens that a context needs at least
   }
 }
 
@@ -20,6 +21,8 @@ export const key = {
 let scopes = null;
 /** What the server says that the key may do: "read", "write", "admin". */
 export const allow = (granted) => { scopes = granted; };
+/** What the server says of itself: who answers, and how it searches. */
+export const server = { current: {} };
 /** Whether the key may do it; as long as the server has not said, it may. */
 export const may = (scope) => !scopes || scopes.includes(scope);
 
@@ -43,12 +46,12 @@ function query(values) {
   return pairs.length ? `?${new URLSearchParams(pairs)}` : '';
 }
 
-async function send(method, path, { body, params, signal, accept, raw, type, extra } = {}) {
+async function send(method, path, { body, params, signal, accept, raw, type, extra, root = '/api/v1' } = {}) {
   const sent = headers({ accept: accept || 'application/json', ...extra });
   if (body !== undefined) sent['content-type'] = type || 'application/json';
   let response;
   try {
-    response = await fetch(`/api/v1${path}${query(params)}`, {
+    response = await fetch(`${root}${path}${query(params)}`, {
       method, headers: sent, signal, body: body === undefined ? undefined : raw ? body : JSON.stringify(body),
     });
   } catch (error) {
@@ -71,6 +74,12 @@ export const patch = (path, body = {}) => json('PATCH', path, { body });
 export const del = (path) => json('DELETE', path);
 export const download = (path, params) => send('GET', path, { params, accept: '*/*' });
 export const upload = (path, file, type) => json('POST', path, { body: file, raw: true, type });
+
+/** The names of the models behind the proxy; it is their own list, whatever shape it has. */
+export async function models() {
+  const found = await json('GET', '/models', { root: '/v1' });
+  return (found?.data || []).map((one) => one?.id).filter((id) => typeof id === 'string').sort();
+}
 
 export const LISTED = 5000;
 

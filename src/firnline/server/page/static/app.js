@@ -1,16 +1,19 @@
 // The page: a list of conversations, one view, and where you are in the address.
 
 import { render } from 'preact';
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { all, allow, get, key, may, Problem } from './api.js';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { all, allow, get, key, may, Problem, server } from './api.js';
 import { KeyDialog, KeyForm } from './access.js';
-import { ago, Announcer, compact, html, looking, Name, number, Press, titleOf, Trouble, useLoaded } from './ui.js';
+import { Announcer, changedAll, html, looking, titleOf, Trouble, useLoaded } from './ui.js';
 import { Dashboard } from './dashboard.js';
 import { Conversation, TABS } from './conversation.js';
 import { goes, Keys } from './keys.js';
+import { Conversations, nested } from './list.js';
+import { People } from './people.js';
 import { Search } from './search.js';
+import { TransferDialog } from './transfer.js';
 
-// -- where we are: #/  #/search?q=…  #/c/NAME/TAB?seq=… -----------------------------------------
+// -- where we are: #/  #/search?q=…  #/people/NAME  #/c/NAME/TAB?seq=… -----------------------------------------
 
 /** A part of the address as it was meant; what is no encoding was typed as it stands. */
 function decoded(part) {
@@ -50,36 +53,6 @@ function useTheme() {
   }, [theme]);
   const next = { auto: 'light', light: 'dark', dark: 'auto' };
   return [theme, () => set(next[theme])];
-}
-
-// -- the list of conversations ----------------------------------------------------------------
-
-/** The newest first. */
-const newest = (list) => [...list].sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1));
-
-function Conversations({ list, here, onNew, filterRef }) {
-  const [filter, setFilter] = useState('');
-  const shown = useMemo(() => {
-    const wanted = filter.trim().toLowerCase();
-    const fitting = (list.value || []).filter((one) => `${titleOf(one)}\n${one.conversation}`.toLowerCase().includes(wanted));
-    return newest(fitting).slice(0, 300);
-  }, [list.value, filter]);
-  return html`<section class="conversations" aria-label="Conversations">
-    <div class="row">
-      <input type="search" ref=${filterRef} placeholder="Find a conversation" aria-label="Find a conversation"
-        value=${filter} onInput=${(e) => setFilter(e.target.value)} />
-      <${Press} class="strong icon" title="New conversation (n)" aria-label="New conversation" onClick=${onNew}>+<//>
-    </div>
-    ${list.error && html`<${Trouble} error=${list.error} again=${list.again} />`}
-    <ul>
-      ${shown.map((one) => html`<li key=${one.conversation}>
-        <a href=${link(one.conversation)} title=${one.conversation} aria-current=${here.name === one.conversation ? 'page' : null}>
-          <span class="title"><${Name}>${titleOf(one)}<//></span>
-          <span class="meta" title=${`${number(one.tokens)} tokens`}>${compact(one.entries)} ${one.entries === 1 ? 'message' : 'messages'} · ${ago(one.updated_at)}${one.metadata?.branch ? ' · branch' : ''}</span>
-        </a></li>`)}
-    </ul>
-    ${list.value && !shown.length && html`<p class="empty">${filter ? 'No conversation has this name.' : `No conversation yet.${may('write') ? ' Press + to start one.' : ''}`}</p>`}
-  </section>`;
 }
 
 function useHealth() {
@@ -124,18 +97,19 @@ function App() {
   const [open, setOpen] = useState(false);
   const [help, setHelp] = useState(false);
   const [access, setAccess] = useState(false);
+  const [transfer, setTransfer] = useState(false);
   const main = useRef(null);
   const ready = useHealth();
   useMinutes();
   const me = useLoaded((signal) => get('/me', {}, signal), []);
   const refusal = useRefusal(me);
-  if (me.value) allow(me.value.scopes);
+  if (me.value) { allow(me.value.scopes); server.current = me.value.server; }
   const list = useKept(useLoaded(() => (me.value ? all('/conversations') : new Promise(() => {})), [Boolean(me.value)]));
   useEffect(() => setOpen(false), [here.view, here.name]);
   useLayoutEffect(() => { if (main.current) main.current.scrollTop = 0; }, [here.view, here.name]); // another view begins at its top
   const chosen = (event) => { if (event.target.closest('a')) setOpen(false); }; // also where one is already
   const called = list.value?.find((one) => one.conversation === here.name);
-  const title = { c: called ? titleOf(called) : here.name, search: 'Search' }[here.view] || 'Dashboard';
+  const title = { c: called ? titleOf(called) : here.name, search: 'Search', people: here.name || 'People' }[here.view] || 'Dashboard';
   useEffect(() => { document.title = `${title} · Firnline`; }, [title]);
 
   const begin = useCallback(() => {
@@ -148,7 +122,7 @@ function App() {
     const pressed = (event) => {
       const typing = /INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.target.isContentEditable;
       if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
-      const names = newest(list.value || []).map((one) => one.conversation);
+      const names = nested(list.value || []).map(({ one }) => one.conversation);
       const does = { n: begin, '?': () => setHelp(true), ...goes(here, names, TABS.map(([id]) => id), link) }[event.key];
       if (does) { event.preventDefault(); does(); }
     };
@@ -161,6 +135,7 @@ function App() {
   const view = {
     c: () => html`<${Conversation} key=${here.name} name=${here.name} tab=${here.tab} params=${here.params} list=${list} />`,
     search: () => html`<${Search} params=${here.params} />`,
+    people: () => html`<${People} person=${here.name} />`,
   }[here.view] || (() => html`<${Dashboard} list=${list} begin=${begin} />`);
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
@@ -169,6 +144,7 @@ function App() {
       <a class="brand" href="#/" aria-label="Firnline"><img src="/favicon.svg" alt="" width="24" height="24" /> <span class="word">Firnline</span></a>
       <nav aria-label="Views" onClick=${chosen}>
         <a href="#/" aria-current=${here.view === '' ? 'page' : null}>Dashboard</a>
+        <a href="#/people" aria-current=${here.view === 'people' ? 'page' : null}>People</a>
         <a href="#/search" aria-current=${here.view === 'search' ? 'page' : null}>Search</a>
       </nav>
       <span class="grow" />
@@ -176,6 +152,7 @@ function App() {
         <i aria-hidden="true" /> <span>${ready === false ? 'not ready' : 'ready'}</span></span>
       ${me.value && key.get() && html`<button class="quiet" onClick=${() => setAccess(true)} title="View, change or forget the API key"
         aria-label=${may('write') ? 'Key' : 'Key: read only'}>Key${!may('write') && html`<span class="only-wide">: read only</span>`}</button>`}
+      <button class="quiet icon" onClick=${() => setTransfer(true)} aria-label="Export and import" title="Export and import">⇅</button>
       <button class="quiet icon only-wide" onClick=${() => setHelp(true)} aria-label="Keys" title="Keys (?)">?</button>
       <button class="quiet icon" onClick=${nextTheme} aria-label=${`Colors: ${theme}. Change`} title=${`Colors: ${theme}`}>${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
     </header>
@@ -184,6 +161,7 @@ function App() {
       <main id="main" ref=${main} tabindex="-1">${me.value ? view() : html`<p class="empty" role="status">Loading …</p>`}</main>
     </div>
     ${access && html`<${KeyDialog} me=${me.value} close=${() => setAccess(false)} />`}
+    ${transfer && html`<${TransferDialog} changed=${() => { list.again(); changedAll(); }} close=${() => setTransfer(false)} />`}
     ${help && html`<${Keys} close=${() => setHelp(false)} />`}
     <${Announcer} />`;
 }

@@ -1,7 +1,7 @@
 // The chat: every message ever, answers as they come, and branches instead of lost versions.
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { at, del, events, get, may, patch, post, put } from './api.js';
+import { at, del, events, get, may, models, patch, post, put, server } from './api.js';
 import { ago, copy, day, forbidden, html, Name, number, plural, say, sentence, tick, titleOf, when } from './ui.js';
 import { link } from './app.js';
 import { LONGEST, markdown } from './markdown.js';
@@ -193,7 +193,7 @@ const fate = (stored) => ({
 }[stored]);
 
 /** What is being said and answered: `{ question, text, error, stored, last }`; `last` is the message it has become. */
-function useAnswer(name, count, setCount, changed) {
+function useAnswer(name, model, count, setCount, changed) {
   const [answer, setAnswer] = useState(null);
   const going = useRef(null);
   const send = async (text) => {
@@ -207,7 +207,7 @@ function useAnswer(name, count, setCount, changed) {
     let last;
     setAnswer({ question: text, text: '' });
     try {
-      const options = { body: { message: text, stream: true }, signal: gone.signal, extra: { 'idempotency-key': request.key } };
+      const options = { body: { message: text, stream: true, ...(model ? { model } : {}) }, signal: gone.signal, extra: { 'idempotency-key': request.key } };
       for await (const [kind, data] of events('POST', at(name, '/turns'), options)) {
         if (kind === 'delta') { got += data.text; setAnswer({ question: text, text: got }); }
         if (kind === 'turn') { got = data.text; last = data.answer.seq; }
@@ -244,6 +244,39 @@ function useAnswer(name, count, setCount, changed) {
   return { answer, send, halt, shown, busy: Boolean(answer && !answer.error && answer.last === undefined && going.current) };
 }
 
+// -- who answers ------------------------------------------------------------------------------
+
+const MODEL = 'firnline.model'; // the one that was chosen last
+
+/** The model that is asked: one that was chosen behind the proxy, or the server's own (null). */
+export function useModel() {
+  const { answers, upstream } = server.current;
+  const [listed, setListed] = useState(null);
+  const [chosen, set] = useState(localStorage.getItem(MODEL) || '');
+  useEffect(() => { if (upstream && may('write')) models().then(setListed, (error) => setListed({ error })); }, [upstream]);
+  const names = Array.isArray(listed) ? listed : [];
+  const usable = upstream && chosen && chosen !== answers && (!names.length || names.includes(chosen));
+  const model = usable ? chosen : upstream && !answers ? names[0] || null : null;
+  const choose = (value) => { set(value); localStorage.setItem(MODEL, value); };
+  return { model, listed, names, choose };
+}
+
+/** Says truly who answers, and lets one choose if there is a choice. */
+function Answers({ model, listed, names, choose }) {
+  const { answers, upstream } = server.current;
+  if (!upstream) {
+    return html`<p class="answers meta">${answers ? html`<bdi>${answers}</bdi> answers.`
+    : html`No model is set, so answers quote this conversation. For a model, start the server with <code>--upstream URL</code> or set <code>FIRNLINE_MODEL</code>.`}</p>`;
+  }
+  if (!listed) return html`<p class="answers meta" role="status">Looking up the models …</p>`;
+  if (names.length || answers) {
+    const all = [...new Set([...(answers ? [answers] : []), ...names])];
+    return html`<label class="answers meta">Answers: <select value=${model || answers} onChange=${(e) => choose(e.target.value)}>${all.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>`;
+  }
+  return html`<label class="answers meta">Answers: <input value=${model || ''} placeholder="name of a model" onChange=${(e) => choose(e.target.value.trim())} />
+    <span>${listed.error ? `The endpoint lists no models: ${sentence(listed.error.message)} Type a name; if it needs a key, set FIRNLINE_UPSTREAM_KEY.` : 'The endpoint lists no models: type a name.'}</span></label>`;
+}
+
 export function Chat({ name, head, seen, changed, list, openPanel }) {
   const [count, setCount] = useState(head ? head.entries : 0);
   const [typed, setTyped] = useDraft(name);
@@ -252,7 +285,8 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
   const pinned = useMemo(() => new Set(head?.pinned || []), [head]);
   const input = useRef(null);
   const parting = useRef(false); // a branch is on its way
-  const { answer, send, halt, shown, busy } = useAnswer(name, count, setCount, changed);
+  const answerer = useModel();
+  const { answer, send, halt, shown, busy } = useAnswer(name, answerer.model, count, setCount, changed);
   useGrowing(input, typed);
   useEffect(() => { if (!head && may('write') && matchMedia('(pointer: fine)').matches) input.current.focus(); }, [name]); // nothing to read yet
   useEffect(() => { if (!busy) setCount((before) => Math.max(before, head ? head.entries : 0)); }, [head?.entries, head?.hash, busy]);
@@ -343,7 +377,7 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
         <${Text} of=${answer.text || '…'} /></li>`}</ol>`}
     ${answer?.error && html`<p class="trouble" role="alert">${sentence(answer.error.message)} ${fate(answer.stored)}</p>`}
     ${!count && !answer && html`<div class="empty"><h2>No messages yet</h2>
-      <p>Whatever you say here is kept for good, word for word, however long it gets. Ask for it later: even without a model, the answer quotes your messages.</p>
+      <p>Whatever you say here is kept for good, word for word, however long it gets. Ask for it later${server.current.answers || server.current.upstream ? '' : ': even without a model, the answer quotes your messages'}.</p>
       <p class="starts">${may('write') && STARTS.map((text) => html`<button key=${text} type="button" onClick=${() => { setTyped(text); input.current.focus(); }}>${text}</button>`)}</p></div>`}
   </div>`;
   return html`<section class="chat" aria-label="Chat">
@@ -358,6 +392,7 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
       <textarea ref=${input} rows="2" aria-label="Your message" placeholder="Write a message. Enter sends, Shift+Enter adds a line." value=${typed}
         onInput=${(e) => setTyped(e.target.value)} onKeyDown=${keys} />
       ${busy ? html`<button type="button" onClick=${stop}>Stop</button>` : html`<button class="strong" disabled=${!typed.trim()}>Send</button>`}
+      <${Answers} ...${answerer} />
     </form>`}
     ${editing && html`<${Edit} entry=${editing} close=${() => setEditing(null)} onDone=${(text) => { setEditing(null); inBranch(editing.seq, text); }} />`}
   </section>`;

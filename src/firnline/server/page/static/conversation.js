@@ -39,20 +39,23 @@ function isKnown(name, list) {
   return list.value.length >= LISTED || list.value.some((one) => one.conversation === name);
 }
 
-/** Others write to it, too: through the proxy, in another tab. Look now and then. */
+/** What of a conversation the views are drawn from: its log, pins, digests, strategy, and what it is called. */
+export const stateOf = (head) => JSON.stringify([head.hash, head.pinned, head.digests, head.in_force, head.strategy, head.metadata, head.project, head.person]);
+
+/** Others write to it, too: through the proxy, in another tab, in the background. Look now and then. */
 function useNews(name, about, list, changed) {
-  const hash = about.value?.hash;
+  const state = about.value?.hash && stateOf(about.value);
   const begun = about.value !== null;
   useEffect(() => {
     const look = async () => {
       if (!begun) list.again(); // until others begin it, the list knows best: it can say so without an error
-      if (hash === undefined) return;
+      if (!state) return;
       const now = await get(at(name)).catch((error) => error); // when it is asked for, it says what is wrong
       if (now.status === 404) say(`${name} was erased by another user.`, true);
-      if (now.status === 404 || (now.hash && now.hash !== hash)) changed();
+      if (now.status === 404 || (now.hash && stateOf(now) !== state)) changed();
     };
     return looking(look, 5000);
-  }, [name, hash, begun]);
+  }, [name, state, begun]);
 }
 
 /** Counts up when what is here is another conversation than before: it was erased, and perhaps created again. */

@@ -5,7 +5,6 @@ import { at, get, key, may, patch, post, put, segment } from './api.js';
 import { Act, ago, compact, Copyable, Empty, FormDialog, html, Loaded, looking, Name, number, percent, plural, Press, ReadOnly, say, titleOf, useLoaded, when } from './ui.js';
 import { link } from './app.js';
 import { Costs } from './costs.js';
-import { Export, Import } from './transfer.js';
 
 const AGAIN = 15_000;
 
@@ -28,7 +27,7 @@ function Begin({ begin }) {
       <li><h3>Point an OpenAI client at it</h3><p>Change one URL, and its conversations can have any length.</p><${Copyable} text=${client} what="Python with the OpenAI client" /></li>
       <li><h3>Send a request over HTTP</h3><p>From any language. The first message creates the conversation.</p><${Copyable} text=${curl} what="A request with curl" /></li>
     </ol>
-    <p class="meta">Agents use MCP at <code>${location.origin}/mcp</code>. If you have an export, import it below.</p>
+    <p class="meta">Agents use MCP at <code>${location.origin}/mcp</code>. If you have an export, import it with ⇅ at the top.</p>
   </section>`;
 }
 
@@ -178,7 +177,7 @@ function Health({ list, work }) {
         <span class="meta">Firnline ${server.version} on ${server.store}</span></dd></div>
       ${work.value && html`<${Work} work=${work.value} />`}
       ${work.error && html`<div><dt>Work</dt><dd class="bad-text">${work.error.message}</dd></div>`}
-      <div><dt>Answers by</dt><dd>${server.answers || (server.proxy ? 'the model behind the proxy' : 'quotes from memory: no model is configured')}</dd></div>
+      <div><dt>Answers by</dt><dd>${[server.answers, server.upstream && 'models behind /v1, chosen in the chat', server.proxy && !server.upstream && 'the Anthropic endpoint, behind /v1/messages only'].filter(Boolean).join('; ') || 'quotes from memory: no model is configured'}</dd></div>
       <div><dt>Search by</dt><dd>${server.embedder === 'none' ? 'words and dates' : 'words, dates and meaning'}</dd></div>
       <div><dt>You</dt><dd>tenant <${Name}>${tenant}<//> <span class="meta">key <${Name}>${name}<//>: ${scopes.join(', ')}</span></dd></div>
     </dl>`}<//>
@@ -192,12 +191,13 @@ const Figure = ({ of, children, title }) => html`<div title=${title}><b>${of}</b
 
 function Numbers({ stats, costs }) {
   const total = costs.value;
+  const spent = total ? total.sent + total.digest_tokens : 0;
   return html`<section class="card tally" aria-label="In numbers">
     <${Figure} of=${number(stats.conversations)}>${stats.conversations === 1 ? 'conversation' : 'conversations'}<//>
     <${Figure} of=${compact(stats.messages)} title=${number(stats.messages)}>messages, every one kept<//>
     <${Figure} of=${compact(stats.tokens)} title=${number(stats.tokens)}>tokens<//>
     ${stats.archived > 0 && html`<${Figure} of=${percent(stats.archived / Math.max(stats.messages, 1))}>of the messages archived<//>`}
-    <${Figure} of=${total?.turns ? percent(Math.abs(1 - total.sent / Math.max(total.whole, 1))) : '–'}>${total?.sent > total?.whole ? 'more' : 'fewer'} tokens than the full history<//>
+    <${Figure} of=${total?.turns ? percent(Math.abs(1 - spent / Math.max(total.whole, 1))) : '–'}>${spent > total?.whole ? 'more' : 'fewer'} tokens than the full history<//>
   </section>`;
 }
 
@@ -213,7 +213,6 @@ export function Dashboard({ list, begin }) {
   const costs = useLoaded((signal) => get('/costs', {}, signal), []);
   const work = useLoaded((signal) => get('/work', {}, signal), []);
   useFresh(stats, projects, costs, work, list);
-  const changed = () => [stats, projects, costs, work, list].forEach((one) => one.again());
   return html`<div class="page board">
     <h1>Dashboard</h1>
     <${ReadOnly} />
@@ -221,6 +220,5 @@ export function Dashboard({ list, begin }) {
     <${Projects} projects=${projects} />
     <div class="two"><${Costs} costs=${costs} stats=${stats} /><${Health} list=${list} work=${work} /></div>
     <${Unassigned} list=${list} projects=${projects} />
-    <section class="card transfer" aria-label="Export and import"><${Export} level="h2" /><${Import} level="h2" changed=${changed} /></section>
   </div>`;
 }

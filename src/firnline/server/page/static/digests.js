@@ -81,7 +81,7 @@ function Receipt({ receipt, show }) {
     <p>${total ? html`These messages have ${plural(total, 'countable item')}; the digest has <b>${number(kept)}</b> of them.
       ${kept < total ? ` ${number(total - kept)} ${total - kept === 1 ? 'is' : 'are'} missing${residue.length ? '; the important ones are quoted word for word' : ''}.` : ' Nothing countable is lost.'}`
     : 'These messages have no countable items: no names, numbers, dates, addresses or decisions.'}</p>
-    ${rows.length > 0 && html`<div class="scroll"><table class="receipt"><thead><tr><th>what</th><th class="n">kept</th><th></th><th>lost</th></tr></thead>
+    ${rows.length > 0 && html`<div class="scroll"><table class="receipt"><thead><tr><th>what</th><th class="n">kept</th><th><span class="unseen">share</span></th><th>lost</th></tr></thead>
       <tbody>${rows.map(([kind, tally]) => html`<tr key=${kind}><td>${KINDS[kind] || kind}</td><td class="n">${tally.kept}/${tally.total}</td>
         <td class="bar-cell"><${Share} of=${tally.kept / tally.total} kind=${tally.kept === tally.total ? 'good' : 'warm'} label=${`${percent(tally.kept / tally.total)} kept`} /></td>
         <td><${Lost} things=${tally.lost} total=${tally.total - tally.kept} show=${show} /></td></tr>`)}</tbody></table></div>`}

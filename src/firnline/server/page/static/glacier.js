@@ -1,10 +1,11 @@
 // The glacier: the conversation as a cross-section. Snow on top is in the prompt word for word, ice
 // below are digests, deeper the older; what was recalled for the question shines through.
 
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { at, get, post } from './api.js';
 import { Act, BudgetBar, Empty, html, Loaded, number, percent, plural, useLoaded, useWidth } from './ui.js';
 import { link } from './app.js';
+import { stateOf } from './conversation.js';
 import { reasonOf, titleOf } from './pieces.js';
 
 const EDGE = 12;
@@ -105,24 +106,45 @@ function Picture({ head, context, digests, show, tell }) {
     ${recalled.length > 0 && html`<li><i class="dot is-hit" /> recalled</li>`}${force.length > 0 && html`<li><i class="dot is-under" /> under a digest</li><li><i class="dot is-ice" /> digest</li>`}${missing.length > 0 && html`<li><i class="dot is-bare" /> neither</li>`}</ul></div>`;
 }
 
-const STEPS = [500, 800, 1000, 1500, 2000, 3000, 4000, 6000, 8000, 12000, 16000, 32000, 64000, 128000];
+const USUAL = [500, 800, 1000, 1500, 2000, 3000, 4000, 6000, 8000, 12000, 16000, 32000, 64000, 128000];
+const LARGEST = 2_000_000; // what is more is no window, but "all of it"
+
+/** The windows to choose from, and the one that this conversation was last asked with. */
+function useWindows(name, head) {
+  const last = useLoaded((signal) => get(at(name, '/turns'), { limit: 1 }, signal), [name]);
+  const used = last.value?.data[0]?.window;
+  const own = used && used <= LARGEST ? used : null;
+  const steps = useMemo(() => [...new Set([...USUAL, ...(own ? [own] : [])])].sort((a, b) => a - b), [own]);
+  return { ready: !last.busy, steps, own, first: own ?? (head.tokens < 6000 ? 1000 : 8000) };
+}
 
 export function Glacier({ name, head, show }) {
-  const [step, setStep] = useState(STEPS.indexOf(head.tokens < 6000 ? 1000 : 8000));
-  const [budget, setBudget] = useState(STEPS[step]);
+  const windows = useWindows(name, head);
+  return windows.ready ? html`<${Layers} name=${name} head=${head} show=${show} ...${windows} />` : html`<p class="empty" role="status">Loading the layers …</p>`;
+}
+
+function Layers({ name, head, show, steps, own, first }) {
+  const [step, setStep] = useState(steps.indexOf(first));
+  const [budget, setBudget] = useState(first);
   const [typed, setTyped] = useState('');
   const [question, setQuestion] = useState('');
   const [told, tell] = useState('');
   useEffect(() => {
-    const timer = setTimeout(() => { setBudget(STEPS[step]); setQuestion(typed.trim()); }, 350);
+    const timer = setTimeout(() => { setBudget(steps[step]); setQuestion(typed.trim()); }, 350);
     return () => clearTimeout(timer);
   }, [step, typed]);
+  const moved = useRef(false); // a window that the reader chose is kept, even if nothing fits it
   const found = useLoaded(async () => {
-    const context = await post(at(name, '/context'), { budget, question: question || null, fold: false });
+    const context = await post(at(name, '/context'), { budget, question: question || null, fold: false }).catch((error) => {
+      const enough = moved.current ? -1 : steps.findIndex((one) => one >= error.floor);
+      if (enough < 0) throw error;
+      setStep(enough); // such as for a picture, which is as many tokens as a long text
+      return post(at(name, '/context'), { budget: steps[enough], question: question || null, fold: false });
+    });
     const force = await get(at(name, '/digests/in-force'));
     return { context, digests: force.data };
-  }, [name, head.hash, budget, question]);
-  const settled = !found.busy && budget === STEPS[step] && question === typed.trim();
+  }, [name, stateOf(head), budget, question]);
+  const settled = !found.busy && budget === steps[step] && question === typed.trim();
   useEffect(() => tell(''), [found.value]);
   const digest = async () => {
     await post(at(name, '/context'), { budget }); // this one creates digests, now or in the background
@@ -133,9 +155,9 @@ export function Glacier({ name, head, show }) {
   return html`<div class="stack" aria-busy=${!settled}>
     <p class="meta">What a model would see now. Change the window or ask a question to see what is left out.</p>
     <div class="explore">
-      <label>Window: <b>${number(STEPS[step])} tokens</b>
-        <input type="range" min="0" max=${STEPS.length - 1} value=${step} aria-valuetext=${`${number(STEPS[step])} tokens`} onInput=${(e) => setStep(Number(e.target.value))} /></label>
-      <label>Question <input type="search" value=${typed} placeholder="Which order never arrived?" onInput=${(e) => setTyped(e.target.value)} /></label>
+      <label>Window: <b>${number(steps[step])} tokens</b>${steps[step] === own ? ' (as last used)' : ''}
+        <input type="range" min="0" max=${steps.length - 1} value=${step} aria-valuetext=${`${number(steps[step])} tokens`} onInput=${(e) => { moved.current = true; setStep(Number(e.target.value)); }} /></label>
+      <label>Question <input type="search" value=${typed} placeholder="What would you ask?" onInput=${(e) => setTyped(e.target.value)} /></label>
     </div>
     <${Loaded} of=${found} what="the layers">${({ context, digests }) => html`
       <div class=${settled ? '' : 'stale'}>
@@ -144,7 +166,7 @@ export function Glacier({ name, head, show }) {
       </div>
       <${BudgetBar} accounting=${context.accounting} />
       <p><b>${number(context.tokens)}</b> tokens are sent${share < 1 ? html`, <b>${percent(share)}</b> of the ${number(head.tokens)} in the log` : ` for the ${number(head.tokens)} in the log`}; strategy <code>${context.strategy}</code>.
-        ${context.stability !== null && html` ${percent(context.stability)} of the last prompt is repeated at the start.`}</p>
+        ${context.stability !== null && html` ${percent(context.stability)} of the last prompt is repeated at the start: a provider's cache charges about a tenth for that.`}</p>
       <table class="sections"><thead><tr><th>section</th><th class="n">tokens</th><th>messages</th><th>why it is there</th></tr></thead>
         <tbody>${context.sections.map((s) => html`<tr key=${s.name}><td><i class=${`dot of-${s.name}`} /> ${titleOf(s.name)}</td><td class="n">${number(s.tokens)}</td>
           <td class="entries-of">${spans(s.seqs).map((span) => html`<button key=${span[0]} class="quiet small" onClick=${() => show(span[0])}>${span[0] === span[1] ? `#${span[0]}` : `#${span[0]}–${span[1]}`}</button>`)}</td>

@@ -3,11 +3,12 @@
 import { render } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { all, at, del, get, patch, post, put } from './api.js';
-import { Act, Box, Confirm, FormRow, html, Loaded, Name, number, percent, plural, useLoaded, when } from './ui.js';
+import { Act, Box, Confirm, FormRow, html, Loaded, Name, number, percent, plural, titleOf, useLoaded, when } from './ui.js';
 import { link } from './app.js';
 import { made as known, originOf } from './chat.js';
-import { Facts, Ref, save, textOf } from './pieces.js';
-import { Export, Import } from './transfer.js';
+import { personLink } from './people.js';
+import { Facts, Ref, save, Share, textOf } from './pieces.js';
+import { Export } from './transfer.js';
 
 // -- proof ------------------------------------------------------------------------------------
 
@@ -76,6 +77,16 @@ function meant(text, before) {
   try { return JSON.parse(text); } catch { return text; }
 }
 
+/** What the strategy in force makes of this conversation now, against its full history. */
+function Effect({ name, head }) {
+  const found = useLoaded(() => post(at(name, '/context'), { fold: false }), [name, head.hash, String(head.in_force)]);
+  const context = found.value;
+  if (!context) return null;
+  const [share, less] = [context.tokens / Math.max(head.tokens, 1), context.tokens < head.tokens];
+  return html`<p class="effect"><${Share} of=${share} label=${`${percent(share)} of the log`} />
+    <span><b>${number(context.tokens)}</b> tokens would be sent now with <code>${context.strategy}</code>${less ? html`, <b>${percent(share)}</b> of the ${number(head.tokens)} in the log` : ` for the ${number(head.tokens)} in the log`}; ${plural(head.in_force.length, 'digest')} in force.</span></p>`;
+}
+
 function Strategy({ name, head, changed }) {
   const now = head.strategy;
   const [chosen, choose] = useState(now.name);
@@ -94,6 +105,7 @@ function Strategy({ name, head, changed }) {
       ${Object.keys(STRATEGIES).includes(now.name) ? '' : html`<option value=${now.name}>${now.name}</option>`}
       ${Object.keys(STRATEGIES).map((id) => html`<option key=${id} value=${id}>${id}${id === now.name ? ' (now)' : ''}</option>`)}</select></label>
     <p>${STRATEGIES[chosen] || 'A custom strategy of this server.'}</p>
+    ${head.entries > 0 && html`<${Effect} name=${name} head=${head} />`}
     ${same && html`<div class="parameters">${Object.entries(now.parameters).map(([id, value]) => html`<label key=${id}>${id.replaceAll('_', ' ')}
       <input class="mono" value=${typed[id] ?? shown(value)} onInput=${(e) => setTyped({ ...typed, [id]: e.target.value })} /></label>`)}</div>`}
     <div class="row"><${Act} class="strong" run=${run} disabled=${same && !edited} done=${`${chosen} is used from the next context on.`}>${same ? 'Save the parameters' : `Use ${chosen}`}<//>
@@ -101,21 +113,35 @@ function Strategy({ name, head, changed }) {
   <//>`;
 }
 
-// -- project and metadata ---------------------------------------------------------------------
+// -- what it is called, and where it belongs ---------------------------------------------------------------------
 
 function Belongs({ name, head, changed }) {
   const projects = useLoaded((signal) => get('/projects', { limit: 500 }, signal), []);
+  const { title, ...rest } = head.metadata;
+  const given = typeof title === 'string' ? title : ''; // any client can write there
+  const others = given ? rest : head.metadata;
+  const [typed, setTitle] = useState(given);
   const [project, setProject] = useState(head.project || '');
-  const [metadata, setMetadata] = useState(JSON.stringify(head.metadata, null, 1));
+  const [person, setPerson] = useState(head.person || '');
+  const [metadata, setMetadata] = useState(JSON.stringify(others, null, 1));
   const wrong = (() => { try { const value = JSON.parse(metadata); return typeof value !== 'object' || value === null || Array.isArray(value); } catch { return true; } })();
-  const same = project === (head.project || '') && metadata === JSON.stringify(head.metadata, null, 1);
-  const run = async () => { await patch(at(name), { project: project.trim() || null, metadata: JSON.parse(metadata) }); changed(); };
-  return html`<${Box} title="Project and notes" needs="write">
+  const emptied = (head.project && !project.trim()) || (head.person && !person.trim());
+  const same = typed === given && project === (head.project || '') && person === (head.person || '') && metadata === JSON.stringify(others, null, 1);
+  const run = async () => {
+    const about = { project: project.trim() || null, person: person.trim() || null, metadata: { ...(typed.trim() ? { title: typed.trim() } : {}), ...JSON.parse(metadata) } };
+    await patch(at(name), about);
+    changed();
+  };
+  return html`<${Box} title="Title, project and person" needs="write">
+    <label>Title <input value=${typed} placeholder=${head.title || name} onInput=${(e) => setTitle(e.target.value)} /></label>
     <label>Project <input value=${project} list="projects" placeholder="none" onInput=${(e) => setProject(e.target.value)} />
       <datalist id="projects">${(projects.value?.data || []).map((one) => html`<option key=${one.name} value=${one.name} />`)}</datalist></label>
-    <label>Metadata, as JSON <textarea class="mono" rows="3" value=${metadata} aria-invalid=${wrong} onInput=${(e) => setMetadata(e.target.value)} /></label>
+    <label>With whom <input value=${person} placeholder="no person" onInput=${(e) => setPerson(e.target.value)} /></label>
+    ${head.person && html`<p class="meta"><a href=${personLink(head.person)}>What <${Name}>${head.person}<//> has stated</a>, in this conversation and others</p>`}
+    <details><summary>Metadata for programs</summary><label>Metadata, as JSON <textarea class="mono" rows="3" value=${metadata} aria-invalid=${wrong} onInput=${(e) => setMetadata(e.target.value)} /></label></details>
+    ${emptied && html`<p class="note">A project or a person can be changed, not removed.</p>`}
     ${wrong && html`<p class="wrong" role="alert">This is not a JSON object.</p>`}
-    <div class="row"><${Act} class="strong" run=${run} done="Saved." disabled=${wrong || same}>Save<//></div>
+    <div class="row"><${Act} class="strong" run=${run} done="Saved." disabled=${wrong || same || emptied}>Save<//></div>
   <//>`;
 }
 
@@ -196,37 +222,50 @@ function Certificate({ erased, close }) {
   </dialog>`;
 }
 
+const NAMED = 8; // copies whose titles are shown
+
+/** Asks, with the branches that hold the same messages; then erases, and shows the certificate. */
+export function EraseDialog({ name, head, close, done }) {
+  const [withCopies, setWithCopies] = useState(false);
+  const copies = useLoaded(async (signal) => {
+    const { data } = await get(at(name, '/branches'), {}, signal);
+    const heads = data.slice(0, NAMED).map((one) => get(at(one), {}, signal).catch(() => ({ conversation: one, metadata: {} }))); // gone meanwhile
+    return { names: data, heads: await Promise.all(heads) };
+  }, [name, head.hash]);
+  const { names, heads } = copies.value || { names: [], heads: [] };
+  const yes = async () => {
+    const certificate = await del(`${at(name)}${withCopies ? '?branches=true' : ''}`);
+    close();
+    done();
+    certify(certificate);
+  };
+  return html`<${Confirm} title="Erase it permanently?" word=${name} button="Erase it" danger onYes=${yes} onNo=${close}>
+    <p>${plural(head.entries, 'message')} and everything derived from them are destroyed, also on disk. This cannot be undone. You get a certificate.</p>
+    ${names.length > 0 && html`<label class="check"><input type="checkbox" checked=${withCopies} onChange=${(e) => setWithCopies(e.target.checked)} /> Also erase ${plural(names.length, 'conversation')} with copies of its messages:</label>
+      <ul class="bullets">${heads.map((one) => html`<li key=${one.conversation} title=${one.conversation}><${Name}>${titleOf(one)}<//> <span class="meta">${[originOf(one)?.at >= 0 && `branch after #${originOf(one).at}`, one.entries && plural(one.entries, 'message')].filter(Boolean).join(', ')}</span></li>`)}
+        ${names.length > heads.length && html`<li class="meta">and ${number(names.length - heads.length)} more</li>`}</ul>
+      ${!withCopies && html`<p class="note">Without that, these messages survive there.</p>`}`}<//>`;
+}
+
 function Erase({ name, head, changed }) {
   const [asked, ask] = useState(false);
-  const [all, setAll] = useState(false);
-  const copies = useLoaded(async (signal) => (asked ? get(at(name, '/branches'), {}, signal) : { data: [] }), [name, asked, head.hash]);
-  const names = copies.value?.data || [];
-  const yes = async () => {
-    const certificate = await del(`${at(name)}${all ? '?branches=true' : ''}`);
-    ask(false);
-    location.hash = '#/';
-    certify(certificate);
-    changed();
-  };
+  const done = () => { location.hash = '#/'; changed(); };
   return html`<${Box} title="Erase" needs="admin">
     <p class="meta">This is the only action that cannot be undone. It destroys ${plural(head.entries, 'message')}, all digests, topics, recorded prompts and the words in the search index. Exports are not affected, and branches only if you choose so.</p>
     <div class="row"><button type="button" class="danger" onClick=${() => ask(true)}>Erase this conversation …</button></div>
-    ${asked && html`<${Confirm} title="Erase it permanently?" word=${name} button="Erase it" danger onYes=${yes} onNo=${() => ask(false)}>
-      <p>${plural(head.entries, 'message')} and everything derived from them are destroyed, also on disk. This cannot be undone. You get a certificate.</p>
-      ${names.length > 0 && html`<label class="check"><input type="checkbox" checked=${all} onChange=${(e) => setAll(e.target.checked)} /> Also erase ${plural(names.length, 'conversation')} with copies of its messages: <bdi>${names.join(', ')}</bdi></label>`}<//>`}
+    ${asked && html`<${EraseDialog} name=${name} head=${head} close=${() => ask(false)} done=${done} />`}
   <//>`;
 }
 
 export function Manage({ name, head, show, changed }) {
   return html`<div class="stack boxes">
-    <${Verify} name=${name} head=${head} />
+    <${Belongs} key=${`${head.project}${head.person}${JSON.stringify(head.metadata)}`} name=${name} head=${head} changed=${changed} />
     <${Strategy} key=${JSON.stringify(head.strategy)} name=${name} head=${head} changed=${changed} />
-    <${Belongs} key=${`${head.project}${JSON.stringify(head.metadata)}`} name=${name} head=${head} changed=${changed} />
     <${Pins} name=${name} head=${head} show=${show} changed=${changed} />
-    <${Archive} name=${name} head=${head} changed=${changed} />
     <${Branches} name=${name} head=${head} changed=${changed} />
+    <${Verify} name=${name} head=${head} />
     <${Export} name=${name} />
-    <${Import} changed=${changed} />
+    <${Archive} name=${name} head=${head} changed=${changed} />
     <${Erase} name=${name} head=${head} changed=${changed} />
   </div>`;
 }

@@ -1,6 +1,6 @@
 // Taking conversations elsewhere and bringing them back, with progress.
 
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { download, events, key, post, upload } from './api.js';
 import { Act, Box, html, number, percent, plural } from './ui.js';
 import { Facts, save } from './pieces.js';
@@ -53,6 +53,14 @@ export function Import({ changed, level }) {
     ${job && html`<${Progress} job=${job} unit="bytes" />`}
     ${job?.report && html`<${Found} report=${job.report} />`}
   <//>`;
+}
+
+/** Everything in and out, from anywhere on the page. */
+export function TransferDialog({ changed, close }) {
+  const dialog = useRef(null);
+  useEffect(() => { dialog.current.showModal(); }, []);
+  return html`<dialog ref=${dialog} class="wide" onClose=${close} aria-label="Export and import"><div class="stack boxes"><${Export} level="h2" /><${Import} level="h2" changed=${changed} /></div>
+    <div class="row end"><button type="button" class="quiet" onClick=${() => dialog.current.close()}>Close</button></div></dialog>`;
 }
 
 /** What was in the file, and what could not be taken as it was. */

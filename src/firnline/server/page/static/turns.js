@@ -2,7 +2,9 @@
 
 import { useMemo, useState } from 'preact/hooks';
 import { at, get } from './api.js';
-import { ago, Act, BudgetBar, Empty, html, Loaded, Name, number, percent, plural, useLoaded, when } from './ui.js';
+import { ago, Act, BudgetBar, Empty, html, Loaded, money, Name, number, percent, plural, useLoaded, when } from './ui.js';
+import { priceOf } from './costs.js';
+import { personLink } from './people.js';
 import { Facts, Parts, reasonOf, Ref, Share, textOf, titleOf, useChosen } from './pieces.js';
 
 const PAGE = 30;
@@ -48,13 +50,22 @@ function Piece({ piece, kind, show }) {
   </details>`;
 }
 
-function Section({ run, section, prefix, fresh, show }) {
+/** The facts that were in a prompt, one a line; they can be put right where they are kept. */
+function FactsOf({ pieces, person }) {
+  const lines = pieces.flatMap((piece) => textOf(piece.message).split('\n')).filter((line) => line.startsWith('- ')).map((line) => line.slice(2));
+  if (!lines.length) return null;
+  return html`<ul class="bullets" aria-label="Facts in this prompt">${lines.map((line) => html`<li key=${line} dir="auto">${line}</li>`)}</ul>
+    ${person && html`<p class="meta"><a href=${personLink(person)}>All that <${Name}>${person}<//> has stated, and what it replaced</a></p>`}`;
+}
+
+function Section({ run, part, section, prefix, fresh, show, person }) {
   const [shown, set] = useState(SHOWN);
   const whole = run.pieces;
   const kind = (piece) => (piece.index < prefix ? 'reused' : fresh?.[piece.index] ? 'fresh' : '');
-  return html`<section class="part-of" aria-label=${`Section ${titleOf(run.name)}`}>
+  return html`<section class="part-of" aria-label=${`Section ${titleOf(run.name)}${part > 1 ? `, part ${part}` : ''}`}>
     <h4><i class=${`dot of-${run.name}`} /> ${titleOf(run.name)} <span class="meta">${plural(whole.length, 'message')}, ${number(sum(whole))} tokens</span></h4>
     ${section && html`<p class="meta">${reasonOf(section)}</p>`}
+    ${run.name === 'profile' && html`<${FactsOf} pieces=${whole} person=${person} />`}
     ${whole.slice(0, shown).map((piece) => html`<${Piece} key=${piece.index} piece=${piece} kind=${kind(piece)} show=${show} />`)}
     ${shown < whole.length && html`<button class="quiet small" onClick=${() => set(shown + 10 * SHOWN)}>${plural(whole.length - shown, 'more message')}</button>`}
   </section>`;
@@ -81,17 +92,18 @@ function Change({ turn, change, before, show }) {
   const count = (pieces) => `${plural(pieces.length, 'message')}, ${number(sum(pieces))} tokens`;
   return html`<div class="stack tight">
     <p class="reuse"><${Share} of=${reused / whole} kind="good" label=${`${percent(reused / whole)} reused`} />
-      <span><b>${percent(reused / whole)}</b> of it, ${number(reused)} tokens, is the beginning of the prompt of <${Ref} seq=${before.answer} show=${show} />, unchanged${turn.stability === null ? '' : ` (${percent(turn.stability)} of that one)`}: a provider's prompt cache can reuse it.</span></p>
+      <span><b>${percent(reused / whole)}</b> of it, ${number(reused)} tokens, is the beginning of the prompt of <${Ref} seq=${before.answer} show=${show} />, unchanged${turn.stability === null ? '' : ` (${percent(turn.stability)} of that one)`}.
+      A provider's prompt cache charges about a tenth for it: a thousand prompts like this one cost ${money((whole - 0.9 * reused) * priceOf() / 1000)} instead of ${money(whole * priceOf() / 1000)}.</span></p>
     <details class="change"><summary>New since then: ${count(change.arrived)}</summary>${list(change.arrived, 'fresh')}</details>
     <details class="change"><summary>No longer there: ${count(change.left)}</summary>${list(change.left, 'gone')}</details>
   </div>`;
 }
 
-function Turn({ name, turn, before, show }) {
+function Turn({ name, person, turn, before, show }) {
   const change = useMemo(() => (before ? compare(turn.prompt, before.prompt) : { prefix: 0, fresh: null, arrived: [], left: [] }), [turn, before]);
   const sections = Object.fromEntries(turn.sections.map((section) => [section.name, section]));
   const most = Math.max(...turn.hits.flatMap((hit) => Object.values(hit.parts).map(Math.abs)), 0.01);
-  const seen = new Set();
+  const seen = new Map();
   return html`<article class="stack" aria-label=${`The prompt of answer ${turn.answer}`}>
     <header class="row apart"><h3>The prompt of <${Ref} seq=${turn.answer} show=${show} /></h3>
       <span class="badge good" title=${`sha256 ${turn.sha256}`}>${turn.proved ? 'proved: the hash matches' : ''}</span></header>
@@ -99,7 +111,7 @@ function Turn({ name, turn, before, show }) {
     <${Facts} of=${[
     ['Asked', turn.question === null ? null : html`<${Ref} seq=${turn.question} show=${show} /> <bdi>${turn.asked}</bdi>`],
     ['Model', html`<bdi>${turn.model || 'unknown'}</bdi>, by ${turn.via}${turn.calls > 1 ? `, ${turn.calls} calls (this is the last)` : ''}`],
-    ['Tokens', `${number(turn.tokens)} in ${plural(turn.messages, 'message')}${turn.prompt_tokens ? `; the model counted ${number(turn.prompt_tokens)}, and wrote ${number(turn.completion_tokens)}` : ''}`],
+    ['Tokens', `${number(turn.tokens)}${turn.whole > turn.tokens ? ` instead of ${number(turn.whole)} with the full history` : ''}, in ${plural(turn.messages, 'message')}${turn.prompt_tokens ? `; the model counted ${number(turn.prompt_tokens)}, and wrote ${number(turn.completion_tokens)}` : ''}`],
     ['Strategy', `${turn.strategy}${turn.reason ? `: ${turn.reason}` : ''}`],
     ['When', html`<time datetime=${turn.recorded_at} title=${when(turn.recorded_at)}>${ago(turn.recorded_at)}</time>`],
     ['SHA-256', html`<code class="hash">${turn.sha256}</code>`]]} />
@@ -109,9 +121,9 @@ function Turn({ name, turn, before, show }) {
     <h3>The messages, as they were sent</h3>
     ${before && html`<p class="key meta"><span class="swatch reused">=</span> same as in the turn before <span class="swatch fresh">+</span> new <span class="swatch"> </span> moved</p>`}
     ${runs(turn.prompt).map((run, n) => {
-    const first = !seen.has(run.name);
-    seen.add(run.name);
-    return html`<${Section} key=${n} run=${run} section=${first ? sections[run.name] : null} prefix=${change.prefix} fresh=${change.fresh} show=${show} />`;
+    const part = (seen.get(run.name) || 0) + 1;
+    seen.set(run.name, part);
+    return html`<${Section} key=${n} run=${run} part=${part} section=${part === 1 ? sections[run.name] : null} prefix=${change.prefix} fresh=${change.fresh} show=${show} person=${person} />`;
   })}
     ${turn.hits.length > 0 && html`<h3>Recalled for the question</h3>
       <p class="meta">The parts of each score. A higher score is a better match.</p>
@@ -128,17 +140,17 @@ async function load(name, seq, signal) {
   return { turn, before };
 }
 
-function Chosen({ name, seq, show }) {
+function Chosen({ name, person, seq, show }) {
   const found = useLoaded((signal) => load(name, seq, signal), [name, seq]);
   const stale = found.busy && found.value ? 'stale' : '';
-  return html`<div class=${stale}><${Loaded} of=${found} what="the prompt">${({ turn, before }) => html`<${Turn} key=${turn.answer} name=${name} turn=${turn} before=${before} show=${show} />`}<//></div>`;
+  return html`<div class=${stale}><${Loaded} of=${found} what="the prompt">${({ turn, before }) => html`<${Turn} key=${turn.answer} name=${name} person=${person} turn=${turn} before=${before} show=${show} />`}<//></div>`;
 }
 
 function Listed({ list, more, chosen, choose, again }) {
   return html`<nav class="picker" aria-label="Turns"><ol>
     ${list.map((turn) => html`<li key=${turn.answer}><button type="button" aria-current=${turn.answer === chosen ? 'true' : null} onClick=${() => choose(turn.answer)}>
       <span class="title" dir="auto">${turn.asked || '(no question)'}</span>
-      <span class="meta">#${turn.answer} · ${number(turn.tokens)} tokens · ${plural(turn.messages, 'message')}${turn.stability === null ? '' : ` · ${percent(turn.stability)} repeated`} · ${ago(turn.recorded_at)}${turn.degraded.length ? ' · degraded' : ''}</span></button></li>`)}
+      <span class="meta">#${turn.answer} · ${number(turn.tokens)}${turn.whole > turn.tokens ? ` of ${number(turn.whole)}` : ''} tokens · ${plural(turn.messages, 'message')}${turn.stability === null ? '' : ` · ${percent(turn.stability)} repeated`} · ${ago(turn.recorded_at)}${turn.degraded.length ? ' · degraded' : ''}</span></button></li>`)}
   </ol>${more && html`<${Act} class="quiet small" run=${again}>Older turns<//>`}</nav>`;
 }
 
@@ -161,7 +173,7 @@ export function Turns({ name, head, show }) {
     }
     const again = async () => { const next = await get(at(name, '/turns'), { limit: PAGE, cursor }); setOlder([...older, next]); };
     const seq = chosen ?? list[0].answer;
-    return html`<${Listed} list=${list} more=${Boolean(cursor)} chosen=${seq} choose=${choose} again=${again} /><${Chosen} name=${name} seq=${seq} show=${show} />`;
+    return html`<${Listed} list=${list} more=${Boolean(cursor)} chosen=${seq} choose=${choose} again=${again} /><${Chosen} name=${name} person=${head.person} seq=${seq} show=${show} />`;
   }}<//>
   </div>`;
 }

@@ -33,6 +33,9 @@ export function ago(time) {
 
 export const when = (time) => (time ? new Date(time).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' }) : '');
 
+/** A day in few letters. */
+export const date = (time) => (time ? new Date(time).toLocaleDateString([], { day: 'numeric', month: 'short', year: 'numeric' }) : '');
+
 /** A day as a heading. */
 export function day(time) {
   const then = new Date(time);
@@ -49,7 +52,7 @@ export const tick = () => { ticks += 1; return ticks; };
 export const Name = ({ children }) => html`<bdi>${children}</bdi>`;
 
 /** What a conversation is called where it came from; else its name. */
-const GENERATED = /[0-9a-f]{8}(-?[0-9a-f]{4}){2}/;
+const GENERATED = /[0-9a-f]{8}(-?[0-9a-f]{4}){2}|--[0-9a-f]{8}$|^Chat \d{4}-\d\d-\d\d \d\d\.\d\d\.\d\d$/;
 /** What it is called: its title, or how its first user begins if no person has chosen its name. */
 export const titleOf = (head) => ((head.metadata?.title || GENERATED.test(head.conversation)) && head.title) || head.conversation;
 
@@ -102,15 +105,21 @@ export const Box = ({ title, level = 'h3', needs, children }) => html`<section c
 
 export const Empty = ({ title, level = 'h3', children }) => html`<div class="empty"><${level}>${title}<//><p>${children}</p></div>`;
 
+const CHANGED = 'firnline-changed';
+/** Something has changed everywhere, such as by an import: all that is looked at is looked at again. */
+export const changedAll = () => window.dispatchEvent(new Event(CHANGED));
+
 /** Refresh now and then while the page is visible, and when the reader comes back to it; returns a function that ends it. */
 export function looking(look, every) {
   const seen = () => { if (!document.hidden) look(); };
   const timer = setInterval(seen, every);
   window.addEventListener('focus', seen);
+  window.addEventListener(CHANGED, seen);
   document.addEventListener('visibilitychange', seen);
   return () => {
     clearInterval(timer);
     window.removeEventListener('focus', seen);
+    window.removeEventListener(CHANGED, seen);
     document.removeEventListener('visibilitychange', seen);
   };
 }
@@ -241,7 +250,7 @@ export function useWidth(first = 600) {
   return [ref, width];
 }
 
-export const SECTIONS = ['system', 'tools', 'pinned', 'task', 'important', 'digests', 'recalled', 'retrieved', 'history', 'framing', 'reserve', 'free'];
+export const SECTIONS = ['system', 'tools', 'pinned', 'task', 'profile', 'important', 'digests', 'recalled', 'elsewhere', 'retrieved', 'history', 'framing', 'reserve', 'free'];
 
 /** Where the tokens of a window go, exactly: one bar, and its legend with every number. */
 export function BudgetBar({ accounting }) {
