@@ -15,7 +15,7 @@ install = $(BIN)/uv pip install --quiet --python $(1) $(2) 2>/dev/null \
 	|| $(PIP) --python $(1) install -qq $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test tested-with test-model lint format bench torture lock clean
+.PHONY: help run demo docs test tested-with test-model lint format bench torture lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -24,7 +24,16 @@ run: $(SERVES) ## Serve the page, the API and a sample conversation; ARGS=--port
 	$(BIN)/firnline serve --sample $(ARGS)
 
 demo: $(SERVES) ## The library in a terminal: append, a context, a receipt, damage that verify finds
-	$(BIN)/python -m firnline.cli.demo
+	$(BIN)/firnline demo
+
+docs: build/docs/.ready ## Build the documentation as a site, in build/site; it needs no network
+	build/docs/bin/python -m sphinx -q -W --keep-going -j auto -c tools/site . build/site
+	@echo "Open build/site/index.html"
+
+build/docs/.ready: requirements-docs.lock | $(SERVES)
+	@$(PYTHON) -m venv --without-pip $(@D)
+	@$(call install,$(@D)/bin/python,$(LOCKED) -r $<)
+	@touch $@
 
 # In several processes; ARGS="-n 0" uses one, for -s or a debugger. The tests start hundreds of others,
 # which would compile everything again if PYTHONDONTWRITEBYTECODE were set.
@@ -94,6 +103,8 @@ lock: $(READY) ## Pin all versions again
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 		--no-annotate --constraint requirements.lock --group editable --extra server --extra mcp \
 		--extra recall pyproject.toml -o requirements-run.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+		--no-annotate --upgrade --group docs -o requirements-docs.lock
 
 clean: ## Remove the environment and everything generated
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

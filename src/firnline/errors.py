@@ -37,6 +37,7 @@ A class's docstring is its default message. ``context`` holds values for logs an
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any, ClassVar, Final
 
@@ -247,6 +248,21 @@ def outline(error: BaseException) -> str:
     if details.get("asked") is False:
         facts.append(f"not called for another {details.get('retry_after', 0):.0f} s")
     return f"{type(error).__name__} ({', '.join(facts)})" if facts else type(error).__name__
+
+
+def cause(error: BaseException) -> str:
+    """Why a connection failed, as the system says it; else the kind of the error."""
+    inner: BaseException | None = error
+    while inner is not None:
+        if isinstance(inner, BaseExceptionGroup):
+            inner = inner.exceptions[0]
+        elif isinstance(inner, ConnectionError) and inner.errno:
+            return os.strerror(inner.errno)  # asyncio's text is not the system's
+        elif isinstance(inner, OSError) and inner.strerror:
+            return inner.strerror
+        else:
+            inner = inner.__cause__ or inner.__context__
+    return type(error).__name__
 
 
 def _is_code(value: object) -> bool:

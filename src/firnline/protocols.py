@@ -719,7 +719,7 @@ class Store(Protocol):
     async def damage(self, key: Key) -> list[Damage]:
         """Compare every row of a conversation, outside its entries, with its seal or checksum.
 
-        An empty conversation name stands for the tenant's projects.
+        An empty conversation name stands for the tenant's projects and cards.
         """
         ...
 

@@ -101,6 +101,20 @@ def test_what_is_free_is_used_while_something_is_left_to_show(question):
     prove()
 
 
+@pytest.mark.promise("verbatim-first")
+@pytest.mark.parametrize("place", [3, 29])
+@pytest.mark.parametrize("question", [None, "Which vinka did sollo name?"])
+async def test_one_large_message_leaves_no_room_empty(memory, question, place):
+    messages = list(chatter(9, 30, (30, 50)))
+    pick = random.Random(9)
+    large = "Which vinka did sollo name? " + " ".join(pick.choices(WORDS, k=600))
+    messages[place] = Message(messages[place].role, large)
+    await memory.append("c", messages)
+    context = await memory.context("c", 1_000, question)
+    assert context.whole_tokens > 1_500
+    assert context.tokens >= 900, context.explain()
+
+
 # -- digests for a small budget and a large one ---------------------------------------------------
 
 

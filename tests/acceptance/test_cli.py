@@ -1,5 +1,6 @@
 """The command line: output for people and for scripts."""
 
+import base64
 import gc
 import io
 import json
@@ -7,11 +8,16 @@ import os
 import pty
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from firnline.cli.terminal import plain, progress_bar, table
+from firnline.context.marks import INTERRUPTED
+from firnline.log.entry import Project
+from firnline.sync import Memory, Message
+from firnline.testing import ModelServer
 
 
 def test_a_first_session(run):
@@ -160,6 +166,70 @@ def test_a_branch_begins_as_another_did(run):
     assert run("branch", "nothing", "0", "e")[0] == 3
 
 
+def test_what_is_attached_and_what_broke_off_is_shown(run):
+    """An interrupted answer and a message of a picture alone looked like any other."""
+    data = base64.b64encode(bytes(600)).decode()
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+    report = {"type": "file", "file": {"file_id": "f-1", "filename": "report.pdf"}}
+    messages = [{"role": "user", "content": [picture, report]}]
+    run("append", "c", "--openai", json.dumps(messages))
+    answer = Message.assistant("It is on", metadata={INTERRUPTED: "canceled"})
+    with Memory.open("sqlite:///firnline.db") as memory:
+        memory.append("c", answer)
+    _, out, _ = run("show", "c")
+    assert "[image, image/png, 600 bytes]" in out
+    assert "[file, report.pdf]" in out
+    assert "It is on\n     [interrupted: canceled]" in out
+    assert data not in out
+
+
+def test_important_data_is_listed_added_and_reverted(run):
+    run("append", "c", "Hello.")
+    assert "No important data" in run("important", "c")[1]
+    code, out, _ = run("important", "c", "--add", '{"user_preferences": {"diet": "vegan"}}')
+    assert (code, "diet: vegan" in out) == (0, True)
+    _, out, _ = run("important", "c", "--add", '{"user_preferences": {"diet": "fish"}}')
+    assert "diet: fish" in out
+    assert "diet: vegan\n  [the application], replaced by the application" in out
+    _, out, _ = run("important", "c", "--revert", "-1", "--json")
+    now = [json.loads(line) for line in out.splitlines()]
+    assert [item["value"] for item in now if item["superseded_by"] is None] == ["vegan"]
+    assert run("important", "c", "--add", '{"diet": 1}')[0] == 2
+    assert run("important", "nothing")[0] == 3
+
+
+def test_a_worker_writes_digests_with_the_model_of_the_servers_settings(run, monkeypatch):
+    """In the same environment, a server's digests had a model and a worker's had none."""
+    for number in range(12):
+        run("append", "c", f"{number}: The harbour crane lifts forty tonnes in a light wind. " * 8)
+    run("context", "c", "--budget", "600")
+    with ModelServer() as model:
+        monkeypatch.setenv("FIRNLINE_MODEL", model.model)
+        monkeypatch.setenv("FIRNLINE_MODEL_URL", model.url)
+        monkeypatch.setenv("FIRNLINE_MODEL_KEY", "sk-own")
+        assert run("rebuild", "c")[0] == 0
+        assert model.requests
+        assert {headers["authorization"] for headers in model.headers} == {"Bearer sk-own"}
+        code, _, err = run("rebuild", "c", "--model", "openai/gpt-4o-mini")  # another endpoint
+        assert (code, "OPENAI_API_KEY" in err) == (2, True)
+
+
+def test_projects_are_listed_shown_and_changed(run):
+    run("append", "c", "Hello.")
+    assert "No projects yet" in run("projects")[1]
+    assert run("projects", "boats")[0] == 2
+    code, out, _ = run("projects", "boats", "--task", "Build the first one", "--add", "c")
+    assert (code, "conversations: c" in out) == (0, True)
+    run("projects", "boats", "--status", "paused")
+    assert json.loads(run("projects", "--json")[1]) == json.loads(
+        json.dumps(asdict(Project("boats", status="paused", task="Build the first one")))
+    )
+    assert "paused" in run("projects")[1]
+    assert "c" in run("conversations", "--project", "boats")[1]
+    assert run("projects", "boats", "--add", "nothing")[0] == 3
+    assert run("projects", "--task", "whose?")[0] == 2
+
+
 @pytest.mark.promise("round-trip")
 def test_export_import_and_backup(run):
     run("append", "c", "x")
@@ -169,6 +239,27 @@ def test_export_import_and_backup(run):
     assert run("backup", "copy.db")[0] == 0
     assert run("backup", "copy.db")[0] == 2
     assert run("verify", "--store", "sqlite:///copy.db")[0] == 0
+
+
+@pytest.mark.promise("backup-whole")
+def test_a_backup_is_restored_into_an_empty_place_and_checked(run, tmp_path):
+    run("append", "c", "Order 1138 never arrived.", "--person", "ana")
+    run("keys", "create", "--name", "app")
+    run("backup", "copy.db")
+    new = ("--store", "sqlite:///new.db")
+    code, out, _ = run("restore-backup", "copy.db", *new)
+    assert (code, "pages" in out) == (0, True)
+    for command in (["show", "c"], ["people"], ["keys", "list", "--json"], ["verify"]):
+        assert run(*command, *new) == run(*command)
+    code, _, err = run("restore-backup", "copy.db", *new)  # nothing is written over
+    assert (code, "new.db exists" in err) == (2, True)
+    assert run("restore-backup", "no.db", "--store", "sqlite:///b.db")[0] == 2
+    assert run("restore-backup", "copy.db", "--store", "memory:")[0] == 2
+    (tmp_path / "half.db").write_bytes((tmp_path / "copy.db").read_bytes()[:-9_000])
+    (tmp_path / "no store.db").write_text("Order 1138 never arrived." * 200)
+    for file in ("half.db", "no store.db"):
+        assert run("restore-backup", file, "--store", f"sqlite:///of {file}")[0] == 6
+        assert not (tmp_path / f"of {file}").exists()
 
 
 def test_exports_and_imports_go_through_pipes(run, tmp_path):
@@ -286,7 +377,7 @@ def test_every_command_has_help_and_runs_as_a_program(run):
         code, text, _ = run(command, "--help")
         assert code == 0
         # A command of several actions has its options with each of them.
-        alone = command in {"check-proof", "signing-key"}
+        alone = command in {"check-proof", "demo", "signing-key"}
         assert alone or "--store" in text or "ACTION" in text or "--from" in text, command
     assert run("--version")[1].startswith("firnline ")
 

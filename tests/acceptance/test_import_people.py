@@ -63,6 +63,87 @@ async def test_a_firnline_export_says_itself_whom_it_is_with(memory, tmp_path):
         await memory.import_file(path, person="")
 
 
+async def values(memory, person="ana"):
+    return {(one.attribute, one.value, one.source) for one in await memory.facts(person=person)}
+
+
+def write(path, value):
+    path.write_text(json.dumps(value))
+    return path
+
+
+def instructed(key, told, started, answer=None):
+    """A ChatGPT conversation with these custom instructions, as exports have them: hidden."""
+    framed = f"The user provided the following about themselves:\n```{told}```"
+    about = {"user_context_message_data": {"about_user_message": told}}
+    context = {"content_type": "user_editable_context", "user_profile": framed}
+    hidden = {**foreign_exports.HIDDEN, **(about if answer else {})}
+    nodes = [
+        {"id": "root", "parent": None, "children": [], "message": None},
+        foreign_exports.node("i", "root", "user", content=context, metadata=hidden),
+        foreign_exports.node("q", "i", text="Hello"),
+    ]
+    return foreign_exports.chatgpt(nodes, "q", key) | {"create_time": started}
+
+
+@pytest.mark.parametrize("answer", ["framed", ""])
+async def test_custom_instructions_are_the_persons_own_words(memory, tmp_path, answer):
+    old = instructed("c1", "I live in Bern. I'm a nurse.", 1_700_000_000.0, answer)
+    new = instructed("c2", "I live in Basel. I'm a nurse.", 1_730_000_000.0, answer)
+    path = write(tmp_path / "conversations.json", [new, old])  # the newest first
+    await memory.import_file(path, person="ana")
+    found = {("home city", "Basel", "instructions"), ("job", "nurse", "instructions")}
+    assert await values(memory) == found
+    (head,) = [
+        one for one in await memory.conversations(person="ana") if "custom" in one.conversation
+    ]
+    entries = await memory.read(head.conversation)
+    assert [one.message.text for one in entries] == [
+        "I live in Bern. I'm a nurse.",
+        "I live in Basel. I'm a nurse.",
+    ]
+    assert (await memory.import_file(path, person="ana")).added == 0
+
+
+async def test_what_claude_noted_of_a_person_is_known(memory, tmp_path):
+    noted = (
+        "**Work context**\n\nAna is a nurse at Charité. She lives in Basel with her husband Tom."
+        " He works at Bosch. She mostly asks about her garden.\n\n**Personal**\n\nAna is allergic"
+        " to nuts. Her sister Mia lives in Porto. She is a lawyer."
+    )
+    record = {"conversations_memory": noted, "project_memories": {"p-1": "Ana speaks Finnish."}}
+    path = write(tmp_path / "memories.json", [record | {"account_uuid": "u"}])
+    await memory.import_file(path, person="user-7")
+    assert await values(memory, "user-7") >= {
+        ("job", "nurse", "memory"),
+        ("employer", "Charité", "memory"),
+        ("home city", "Basel", "memory"),
+        ("allergy", "nuts", "memory"),
+        ("speaks", "Finnish", "memory"),
+    }
+    own = {one.value for one in await memory.facts(person="user-7") if one.subject == "user-7"}
+    assert not own & {"Bosch", "Porto", "lawyer"}, "others are not the person"
+    (nuts,) = [one for one in await memory.facts(person="user-7") if one.value == "nuts"]
+    assert nuts.evidence[0].quote == "Ana is allergic to nuts."
+    assert await memory.rebuild_facts("user-7") == len(await memory.facts(person="user-7"))
+
+
+async def test_a_user_of_mem0_is_a_person_unless_another_is_named(memory, tmp_path):
+    texts = ("Lives in Oslo", "Is vegan", "Has a dog named Rex", "Sister lives in Rome")
+    rows = [{"id": str(n), "memory": text, "user_id": "sam"} for n, text in enumerate(texts)]
+    path = write(tmp_path / "mem0.json", {"results": rows})
+    await memory.import_file(path)
+    facts = await memory.facts(person="sam")
+    assert {(one.subject, one.attribute, one.value) for one in facts} == {
+        ("sam", "home city", "Oslo"),
+        ("sam", "diet", "vegan"),
+        ("sam", "pet", "dog named Rex"),
+        ("sister", "home city", "Rome"),
+    }
+    with pytest.raises(InputError, match="with another person"):
+        await memory.import_file(path, person="ana")
+
+
 def test_the_command_imports_for_a_person(tmp_path, export, capsys):
     store = f"sqlite:///{tmp_path}/store.db"
     main(["import", str(export), "--person", "ana", "--store", store])

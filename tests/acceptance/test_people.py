@@ -1,6 +1,8 @@
 """One person, all conversations: facts with evidence and time, on every store."""
 
 import asyncio
+import os
+import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -317,3 +319,49 @@ async def test_a_profile_does_not_outlive_a_conversation_that_another_program_er
         assert "Lisbon" in (await memory.profile("ana")).text
         await memory.store.erase(memory._key("a"))
         assert (await memory.profile("ana")).text == "- diet: vegan (said 2026-03-12)"
+
+
+SAID = [
+    "I live in Berlin.",
+    "I moved to Lisbon.",
+    "I'm vegan.",
+    "I eat meat again.",
+    "I have a dog named Rex.",
+    "I no longer live in Lisbon.",
+    "Order 7 is pending.",
+    "Order 7 has shipped.",
+    "We decided to use Postgres.",
+    "Hello!",
+]
+
+
+async def derived(memory, names):
+    """All that is derived of a person's conversations, without what differs by chance."""
+    facts = await memory.facts(person="ana", history=True)
+    question = "Where do I live?"
+    contexts = [await memory.context(name, 2_000, question, person="ana") for name in names]
+    return (
+        [(one.id, one.value, one.valid_from, one.valid_until, one.superseded_by) for one in facts],
+        (await memory.profile("ana")).text,
+        [[(m.role, m.text) for m in context.messages] for context in contexts],
+        [(await memory.state(name)).important_data for name in names if await memory.head(name)],
+    )
+
+
+@pytest.mark.promise("one-person")
+@pytest.mark.parametrize("seed", range(20 if "FIRNLINE_TORTURE" in os.environ else 1))
+async def test_at_every_message_what_is_derived_equals_the_replay_of_the_log(url, seed):
+    rng = random.Random(seed)
+    log = []
+    async with Memory.open(url, embedder=None, worker=False) as memory:
+        for number in range(5):
+            message = said(rng.choice(SAID), rng.randrange(9))
+            log.append((rng.choice("ab"), message))
+            await memory.append(*log[-1], person="ana")
+            async with Memory.open("memory:", embedder=None, worker=False) as replay:
+                for name, one in log:
+                    await replay.append(name, one, person="ana")
+                assert await derived(memory, "abc") == await derived(replay, "abc"), number
+        held_before = await derived(memory, "abc")
+        await memory.rebuild_facts("ana")
+        assert await derived(memory, "abc") == held_before

@@ -34,7 +34,7 @@ from firnline.log.entry import Card, Digest, Idempotency, Key, Project, Scope, T
 from firnline.log.message import utc_now
 from firnline.protocols import Vector
 from firnline.recall.vectors import NearestVectors
-from firnline.store import missing_file, open_store, redact_url
+from firnline.store import missing_file, open_store, redact_url, restore_backup
 from firnline.store.postgres import PostgresStore, append, listen, log, migrate, search, words
 from firnline.store.postgres.connection import PostgresDatabase, Transaction
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
@@ -1248,6 +1248,18 @@ async def test_a_copy_is_read_by_psql_and_holds_everything(postgres, postgres_da
             command = [programs / "psql", "--set", "ON_ERROR_STOP=1", "--single-transaction"]
             command += ["--quiet", "--no-psqlrc", "--file", path, other.url]
             await asyncio.to_thread(subprocess.run, command, check=True, stdout=subprocess.DEVNULL)
+            async with opened(other.url) as copy:
+                await _check_copy(store, copy)
+            assert shape(other) == shape(postgres)
+            with pytest.raises(InputError, match="has one"):
+                await restore_backup(path, other.url)
+            other.drop_schema()
+            whole, half = path.read_bytes(), tmp_path / "half.sql"
+            for size in (30, len(whole) // 2):
+                half.write_bytes(whole[:-size])
+                with pytest.raises(StoreCorrupt, match="incomplete"):
+                    await restore_backup(half, other.url)
+            await restore_backup(path, other.url)  # as psql does
             async with opened(other.url) as copy:
                 await _check_copy(store, copy)
             assert shape(other) == shape(postgres)

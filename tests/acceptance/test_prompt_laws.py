@@ -278,7 +278,7 @@ def test_layered_leaves_little_free_whatever_was_before():
 @pytest.mark.parametrize("window", [1_000, 2_500])
 async def test_a_context_finds_what_recall_finds_with_most_of_its_tokens(window):
     chats = list(evidence_chats())
-    told = recalled = asked = first = 0
+    told = recalled = first = 0
     async with Memory.open("memory:", background=False, embedder=None) as memory:
         for chat in chats:
             await memory.append("c", chat.messages)
@@ -288,6 +288,5 @@ async def test_a_context_finds_what_recall_finds_with_most_of_its_tokens(window)
                 hits = await memory.recall("c", question, tokens=window * 85 // 100)
                 recalled += wanted <= {hit.seq for hit in hits}
                 told += wanted <= set((await memory.context("c", window, question)).seqs)
-                asked += 1
             first += len(chat.messages)
-    assert told >= recalled - asked * 0.03
+    assert told >= recalled

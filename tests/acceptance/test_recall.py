@@ -2,6 +2,7 @@
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
 
+import asyncio
 import math
 from datetime import UTC, datetime, timedelta
 
@@ -9,6 +10,7 @@ import pytest
 
 from firnline import Budget, Memory, Message, ToolCall, count_tokens
 from firnline.errors import InputError
+from firnline.recall import search
 from firnline.recall.tools import find_recalled
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
@@ -602,3 +604,28 @@ async def test_a_question_that_is_in_the_log_already_is_not_its_own_answer(memor
     )
     assert context.hits[0].seq == 0
     assert question not in texts(context.hits), "it is in sight"
+
+
+async def test_a_context_does_not_wait_until_a_long_log_is_indexed(tmp_path, monkeypatch):
+    monkeypatch.setattr(search, "WORDS_SECONDS", 0.01)
+    question = "Which room does the hotel Miramar have?"
+    async with Memory.open(f"sqlite:///{tmp_path / 'log.db'}", embedder=None) as memory:
+        await _long_ago(memory)
+        indexed = asyncio.Event()
+        find = memory._store.search
+
+        async def slowly(*args, **options):
+            await indexed.wait()
+            return await find(*args, **options)
+
+        monkeypatch.setattr(memory._store, "search", slowly)
+        early = await memory.context("c", 900, question=question)
+        assert any("being indexed" in why for why in early.degraded)
+        assert early.seqs, "the newest messages are there"
+        recalling = asyncio.create_task(memory.recall("c", question, limit=1))
+        indexed.set()
+        assert [hit.seq for hit in await recalling] == [0], "recall waits for all of the log"
+        monkeypatch.setattr(search, "WORDS_SECONDS", 60)
+        later = await memory.context("c", 900, question=question)
+        assert 0 in {hit.seq for hit in later.hits}
+        assert not any("being indexed" in why for why in later.degraded)

@@ -32,10 +32,13 @@ def place(request, tmp_path):
 
 
 def _damage(what):
-    """SQL, and a change of a document: of a known kind, or of one card."""
+    """SQL, and a change of a document: of a known kind, or of a card that changes or is gone."""
     if what in DAMAGES:
         return DAMAGES[what]
-    kind, name = what
+    kind, name, *gone = what
+    if any(gone):
+        sql = f"DELETE FROM card WHERE kind = '{kind}' AND name = '{name}'"
+        return sql, ("cards", {"kind": kind, "name": name}, None)
     sql = f"UPDATE card SET updated_at = 5 WHERE kind = '{kind}' AND name = '{name}'"
     return sql, ("cards", {"kind": kind, "name": name}, {"$set": {"updated_at": 5}})
 
@@ -163,8 +166,8 @@ async def test_without_a_journal_damage_stays_damage(place, damage):
 
 @pytest.mark.promise("tamper-evident")
 @pytest.mark.parametrize("key", [KEY, PROJECTS])
-@pytest.mark.parametrize("oldest", [True, False])
-async def test_a_damaged_journal_is_made_again_from_what_is_stored(place, key, oldest):
+@pytest.mark.parametrize(("at", "gone"), [(-1, False), (0, False), (0, True)])
+async def test_a_damaged_journal_is_made_again_from_what_is_stored(place, key, at, gone):
     """Otherwise nothing could be pinned, described or remembered any more."""
     url, harm = place
     async with Memory.open(url) as memory:
@@ -175,7 +178,7 @@ async def test_a_damaged_journal_is_made_again_from_what_is_stored(place, key, o
             for card in await memory.store.cards(journal.KIND, tenant=KEY.tenant)
             if (card.conversation or "") == key.conversation
         ]
-    harm((journal.KIND, own[-1 if oldest else 0]))
+    harm((journal.KIND, own[at], gone))
     async with Memory.open(url) as memory:
         with pytest.raises(StoreCorrupt):
             await journal.read(memory.store, key)
@@ -222,15 +225,18 @@ async def _cards_of(memory, kind):
 
 @pytest.mark.promise("tamper-evident")
 @pytest.mark.parametrize(
-    ("kind", "at"),
-    [("fact", 0), ("fact", -1), ("fact-erasures", 0), ("fact-progress", 0), ("profile", 0)],
+    ("kind", "at", "gone"),
+    [
+        *(("fact", 0, False), ("fact", 0, True), ("fact", -1, False)),
+        *((kind, 0, False) for kind in ("fact-erasures", "fact-progress", "profile")),
+    ],
 )
-async def test_damaged_facts_of_a_person_are_made_again(place, kind, at):
+async def test_damaged_facts_of_a_person_are_made_again(place, kind, at, gone):
     url, harm = place
     async with Memory.open(url) as memory:
         before = await _tell(memory)
         name = (await _cards_of(memory, kind))[at]
-    harm((kind, name))
+    harm((kind, name, gone))
     async with Memory.open(url) as memory:
         context = await memory.context("p0", budget=5_000, question="Where do I live?")
         assert any(STATED[0] in message.text for message in context.messages)

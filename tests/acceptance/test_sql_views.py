@@ -4,12 +4,15 @@ import json
 import re
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import apsw
 import psycopg
 import pytest
 
 from firnline import Memory, Message
+from firnline.log.entry import Digest, Key
+from firnline.store import open_store
 from firnline.strategies import rolling
 
 # As in the original system, with the name of a conversation.
@@ -61,6 +64,20 @@ WHERE conversation_id = 'conv_123'
 ORDER BY memory_id;
 """
 SESSIONS = "SELECT messages, memory_compression FROM chat_sessions ORDER BY messages DESC"
+
+
+async def leave_stuck(url):
+    """A digest that a process began an hour ago and never finished."""
+    store = open_store(url)
+    await store.open()
+    begun = datetime.now(UTC) - timedelta(hours=1)
+    stuck = Digest(version=1, first_seq=0, last_seq=0, created_at=begun)
+    await store.put_digests(Key("default", "empty"), [stuck])
+    await store.close()
+
+
+def check_stuck(rows):
+    assert [row["conversation_id"] for row in rows] == ["empty"]
 
 
 async def fill(url):
@@ -121,6 +138,10 @@ async def test_queries_of_the_original_system_run_on_postgres(postgres):
         look.execute("SET firnline.tenant = '=default'")
         chain = check(run)
         assert run(STUCK) == []
+        await leave_stuck(postgres.url)
+        (row,) = run(STUCK)
+        check_stuck([row])
+        assert timedelta(minutes=59) < row["age"] < timedelta(minutes=90)
         text = SESSIONS.replace("memory_compression", "memory_compression::text")
         check_sessions(run(text), chain, [20, 1])
         look.execute("SET firnline.tenant = '=other'")
@@ -145,7 +166,10 @@ async def test_queries_of_the_original_system_run_on_sqlite(tmp_path):
 
         chain = check(run)
         stuck = re.sub(r"NOW\(\) - INTERVAL '5 minutes'", "datetime('now', '-5 minutes')", STUCK)
-        assert run(stuck.replace("NOW() - created_at", "julianday() - julianday(created_at)")) == []
+        stuck = stuck.replace("NOW() - created_at", "julianday() - julianday(created_at)")
+        assert run(stuck) == []
+        await leave_stuck(f"sqlite:///{tmp_path}/x.db")
+        check_stuck(run(stuck))
         rows = run(SESSIONS.replace("ORDER", "WHERE tenant = 'default' ORDER"))
         check_sessions(rows, chain, [20, 1])
         assert {row["tenant"] for row in run("SELECT tenant FROM chat_sessions")} == {

@@ -17,6 +17,7 @@ from support.topic_scores import gold_chats, live_topics, score
 FLOW = ModelFlow(
     FlowWeights((4.0, 2.0, 2.0, 0.5, -1.0, -1.0, 0.0, 1.0), (5.0, -3.0, 0.0, 0.0)),
     FlowWeights((1.0, 2.0, 4.0, *[-1.0] * 5, 0.0, 0.0), (1.0, 2.0, 4.0, -2.0, 0.0, 0.0)),
+    FlowWeights((2.0, 4.0, *[1.0] * 5, 0.0, 0.0), (2.0, 4.0, 0.0, 0.0, 0.0)),
 )
 
 
@@ -93,6 +94,19 @@ async def test_the_answer_decides_where_a_question_belongs(memory, answer, expec
     context = await memory.context("c", BUDGET)
     assert answer in str(context.to_openai())
     assert ("in a cabin" in str(context.to_openai())) is (len(expected) == 2)
+
+
+@pytest.mark.requirement("C1")
+@pytest.mark.parametrize(
+    ("answer", "here"), [("#2 lifts 90 t.", True), ("#1 lifts 90 t.", False), ("Who knows?", True)]
+)
+async def test_a_question_without_a_subject_goes_back_if_its_answer_does(memory, answer, here):
+    await say(memory, "And how much?")
+    assert (await grouped(memory))[4] == [4, 5, 6, 7, 8]
+    await memory.append("c", [Message.assistant(answer)])
+    assert (await grouped(memory))[4 if here else 0][-2:] == [8, 9]
+    assert len(await grouped(memory)) == 2, "it opens no topic"
+    await check_books(memory)
 
 
 @pytest.mark.requirement("C1")

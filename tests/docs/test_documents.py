@@ -4,7 +4,6 @@ import argparse
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,15 +108,6 @@ def test_the_readme_names_every_command():
     commands = next(action.choices for action in _parser()._actions if isinstance(action, kind))
     page = (ROOT / "README.md").read_text()
     assert [name for name in commands if not re.search(rf"`{name}`|firnline {name}\b", page)] == []
-
-
-def test_make_demo_prints_every_step():
-    done = subprocess.run(
-        [sys.executable, "-m", "firnline.cli.demo"], capture_output=True, text=True, check=True
-    )
-    assert re.search(r"intact: \d+ messages?", done.stdout)
-    assert "DAMAGED: 1 problem" in done.stdout
-    assert "failed" in done.stdout
 
 
 def _anchors(page: Path) -> set[str]:

@@ -11,10 +11,12 @@ import pytest
 from firnline.cli import main
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log.entry import Card
+from firnline.memory import Memory
 from firnline.server import keys as module
 from firnline.server.keys import NO_TENANT, Keys
 from firnline.store import open_store
 from firnline.store.cards import TenantCards
+from support.damage import damage_rows
 from support.interleave import meanwhile
 from support.live_server import running
 from support.rest_client import Api
@@ -106,6 +108,28 @@ async def test_a_revoked_key_is_rejected_permanently(keys, clock):
     assert [k.state(clock()) for k in await keys.all()] == ["revoked"]
     with pytest.raises(InputError, match="no key"):
         await keys.revoke("nobody")
+
+
+@pytest.mark.promise("tamper-evident")
+async def test_a_key_whose_revocation_is_gone_is_not_valid_again(tmp_path):
+    """Neither before a repair nor after it; other keys work all the time."""
+    path = tmp_path / "store.db"
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        keys = Keys(TenantCards(memory.store, NO_TENANT))
+        key, token = await keys.create("ann")
+        _, other = await keys.create("bob")
+        await keys.revoke(key.id)
+    damage_rows(path, "DELETE FROM card WHERE kind = 'key-revoked'")
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        keys = Keys(TenantCards(memory.store, NO_TENANT))
+        for named in (keys.check(token), keys.all()):
+            with pytest.raises(StoreCorrupt, match="key-revoked"):
+                await named
+        assert await keys.check(other)
+        assert "key-revoked" in str(list(await memory.check(thorough=True)))
+        assert "removed" in str(await memory.repair())
+        keys = Keys(TenantCards(memory.store, NO_TENANT))
+        assert (await keys.check(token), len(await keys.all())) == (None, 1)
 
 
 async def test_a_key_revoked_elsewhere_stops_working_within_a_second(store, monkeypatch):

@@ -5,6 +5,7 @@ import os
 import time
 from functools import cache
 from importlib import import_module
+from itertools import count
 
 import httpx2
 import pytest
@@ -13,14 +14,12 @@ from firnline.context.marks import RECALLED_START
 from firnline.testing import ModelServer
 from support.endpoint import Endpoint
 from support.live_server import running
-from support.loop_watch import watched
+from support.loop_watch import SECONDS, is_light, watched
 
 MODEL = "gpt-4o-mini"
 TORTURE = "FIRNLINE_TORTURE" in os.environ
 SIZE = 6_000_000 if TORTURE else 1_500_000
 """About how many bytes a request has; the server's limit is 8 MiB."""
-SECONDS = 0.25  # of processor time; 0.1 on an idle machine, more where caches are shared
-"""The longest step of the loop, in CPU time: a busy machine makes it slower, but not much."""
 SENTENCE = "I live in Porto and prefer tea over coffee since 12 March 2024. "
 PROSE = SENTENCE * (SIZE // len(SENTENCE))
 PLAIN = SENTENCE.replace(" ", "-", 9)  # few words: the model's server sends each in its own event
@@ -253,6 +252,10 @@ ANSWERS = {
     "many calls in events": lambda: frames(
         *(chunk(tool_calls=[each]) for each in MANY_CALLS), chunk("tool_calls")
     ),
+    "many annotations": lambda: complete(content="x", annotations=[[]] * 30 * VALUES),
+    "claude's citations": lambda: message(
+        "end_turn", {"type": "text", "text": "x", "citations": [[]] * 30 * VALUES}
+    ),
     "claude's many blocks": lambda: message("end_turn", *BLOCKS),
     "claude's call with many arguments": lambda: message(
         "tool_use", {"type": "tool_use", "id": "t", "name": "clock", "input": json.loads(LISTS)}
@@ -298,16 +301,23 @@ def test_an_answer_does_not_hold_up_the_loop(
     endpoint.reply = (200, kind, text.encode(), "whole")
     path = "/v1/messages" if is_claude else "/v1/chat/completions"
     asked = claude("x") if is_claude else chat("x")
-    with watched(server.loop) as watch:
+    tries = count()
+
+    def ask():
+        again = next(tries)
         for key, stream in (("1", True), ("1", True), *((("2", False),) if not events else ())):
             answer = httpx2.post(
                 f"{server.url}{path}",
                 json={**asked, "stream": stream},
-                headers={"x-firnline-conversation": name, "idempotency-key": key},
+                headers={
+                    "x-firnline-conversation": f"{name} {again}",
+                    "idempotency-key": f"{key} {again}",
+                },
                 timeout=120,
             )
             assert answer.status_code in (200, 502), answer.text[:500]
-    assert watch.longest < SECONDS, watch.report()
+
+    assert not (report := is_light(server.loop, ask)), report
 
 
 STEPS = {
@@ -326,7 +336,7 @@ def test_a_long_step_does_not_hold_up_the_loop(server, monkeypatch, step):
     take, taken = getattr(import_module(module), name), []
 
     def take_long(*arguments, **named):
-        end = time.thread_time() + (0 if taken else 2 * SECONDS)
+        end = time.thread_time() + (0 if taken else 4 * SECONDS)
         taken.append(step)
         while time.thread_time() < end:
             pass
@@ -344,7 +354,11 @@ def test_a_long_step_does_not_hold_up_the_loop(server, monkeypatch, step):
         answer = httpx2.request(method, f"{url}/{path}", json=asked.get(path), timeout=120)
     assert answer.status_code == 200, answer.text
     assert taken
-    assert watch.longest < SECONDS, watch.report()
+    assert watch.longest < 2 * SECONDS, watch.report()
+
+
+FULL = ("claude's long stream", "malformed", "many tokens", "mcp's values", "project")
+"""Requests like others: of long runs."""
 
 
 @cache
@@ -353,11 +367,12 @@ def body(name):
     return made.encode() if isinstance(made, str) else json.dumps(made).encode()
 
 
-@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize("name", [one for one in REQUESTS if TORTURE or one not in FULL])
 def test_a_request_does_not_hold_up_the_loop(server, name):
     method, path, _ = REQUESTS[name]
     kind = "application/octet-stream" if name == "import" else "application/json"
-    with watched(server.loop) as watch:
+
+    def ask():
         answer = httpx2.request(
             method,
             f"{server.url}{path}",
@@ -365,6 +380,7 @@ def test_a_request_does_not_hold_up_the_loop(server, name):
             headers={"content-type": kind, "accept": "application/json, text/event-stream"},
             timeout=120,
         )
-    assert answer.status_code < 500, answer.text[:500]
-    assert answer.status_code < 300 or len(answer.content) < 5_000
-    assert watch.longest < SECONDS, watch.report()
+        assert answer.status_code < 500, answer.text[:500]
+        assert answer.status_code < 300 or len(answer.content) < 5_000
+
+    assert not (report := is_light(server.loop, ask)), report

@@ -420,6 +420,28 @@ async def test_conversations_are_listed_page_by_page(agent, memory):
     assert [row["name"] for row in house["conversations"]] == ["talk 03"]
 
 
+async def test_a_project_is_searched_and_read_as_one_history(agent, memory):
+    for at, (name, project) in enumerate([("a", "house"), ("b", "house"), ("c", "boat")]):
+        await memory.append(name, said("user", f"The rope of {name} is red.", minutes=at))
+        await memory.describe(name, project=project)
+    await memory.append("a", said("user", "And its rope is long.", minutes=9))
+
+    async def places(tool, **asked):
+        page = await agent(tool, project="house", **asked)
+        return [(message["conversation"], message["seq"]) for message in page["messages"]]
+
+    whole = [("a", 0), ("b", 0), ("a", 1)]
+    assert sorted(await places("search", query="rope")) == sorted(whole)
+    assert await places("by_date", date="today") == whole
+    assert await places("read", limit=2) == whole[1:]
+    read = await agent.text("read", project="house", limit=2)
+    assert read.startswith("house: the newest 2 of 3 messages")
+    for wrong in ({}, {"project": "house", "conversation": "a"}, {"project": "a", "first_seq": 1}):
+        assert "project" in await agent.refused("read", **wrong)
+    both = {"project": "house", "conversation": "a"}
+    assert "project" in await agent.refused("by_date", date="today", **both)
+
+
 # -- nothing is out of reach ------------------------------------------------------------------
 
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import re
+import socket
 from pathlib import Path
 
+import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -16,6 +18,7 @@ from firnline.server import metrics as metrics_
 from firnline.server.metrics import Metrics
 from firnline.testing import ModelServer
 from firnline.testing.drafts import START, Ticking
+from support.live_server import running
 
 TEXT = "The harbour crane in Rotterdam lifts forty tonnes in a light wind, they say. " * 5
 
@@ -292,3 +295,69 @@ def test_the_document_lists_every_metric_and_no_other(metrics):
     queried = set(re.findall(r"(firnline_\w+)", page.split("### Ready queries")[1]))
     known = {*names, *(f"{name}_{end}" for name in names for end in ("sum", "count", "bucket"))}
     assert queried <= known
+
+
+# -- endpoints behind the proxy ---------------------------------------------------------------
+
+
+def upstream_calls(server):
+    """The calls that were counted, by how they ended, and how many have a time of which kind."""
+    seen = read(server.parts.metrics)
+    calls = {
+        tuple(labels): value
+        for (name, *labels), value in seen.items()
+        if name == "firnline_upstream_requests_total"
+    }
+    times = {
+        kind: seen.get((f"firnline_upstream_{kind}_seconds_count", "openai"), 0)
+        for kind in ("first_byte", "first_token", "duration")
+    }
+    return calls, times
+
+
+def ask_upstream(server, **more):
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hello."}], **more}
+    return httpx2.post(f"{server.url}/v1/chat/completions", json=body, timeout=60)
+
+
+def test_calls_of_the_endpoint_are_measured(tmp_path):
+    with (
+        ModelServer() as model,
+        running(upstream=model.url, store=f"sqlite:///{tmp_path}/a.db") as server,
+    ):
+        assert ask_upstream(server).status_code == 200
+        assert "data:" in ask_upstream(server, stream=True).text
+        model.fail("500")
+        assert ask_upstream(server).status_code == 500
+        calls, times = upstream_calls(server)
+    assert calls == {("openai", "ok"): 2, ("openai", "500"): 1}
+    assert times == {"first_byte": 3, "first_token": 1, "duration": 3}
+
+
+def test_an_endpoint_that_is_not_there_is_named_with_the_cause(tmp_path, caplog):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1"
+    with running(upstream=url, store=f"sqlite:///{tmp_path}/a.db") as server:
+        answer = ask_upstream(server)
+        calls, times = upstream_calls(server)
+    assert answer.status_code == 502
+    problem = answer.json()["error"]["message"]
+    assert f"cannot connect to {url}: Connection refused; check FIRNLINE_UPSTREAM" in problem
+    assert url in caplog.text
+    assert calls == {("openai", "unreachable"): 1}
+    assert times == {"first_byte": 0, "first_token": 0, "duration": 1}
+
+
+def test_a_silent_endpoint_is_given_up_after_the_time_that_is_set(tmp_path):
+    with ModelServer() as model:
+        model.fail("slow", repeat=True)
+        model.pause = 60
+        store = f"sqlite:///{tmp_path}/a.db"
+        with running(upstream=model.url, store=store, upstream_seconds=0.2) as server:
+            answer = ask_upstream(server)
+            calls, _ = upstream_calls(server)
+    assert answer.status_code == 504
+    problem = answer.json()["error"]["message"]
+    assert f"{model.url} was silent for 0.2 s; FIRNLINE_UPSTREAM_SECONDS" in problem
+    assert calls == {("openai", "timeout"): 1}

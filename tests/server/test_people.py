@@ -1,17 +1,15 @@
 """A person over HTTP: what is said in one chat answers in another, and never another person's."""
 
 import json
-import random
 
 import openai
 import pytest
 
 from firnline import Message
 from firnline.client import Client
-from firnline.errors import ConflictError
+from firnline.errors import ConflictError, InputError
 from firnline.testing import ModelServer
 from support.live_server import running
-from support.rest_client import key_for
 
 MODEL = "gpt-4o"
 CITIES = ["Lisbon", "Oslo", "Madrid", "Vienna", "Dublin", "Athens", "Riga", "Bern"]
@@ -57,6 +55,18 @@ def test_a_conversation_that_another_user_names_is_neither_read_nor_changed():
         assert server.run(server.memory().head("c")).entries == 2
 
 
+async def test_an_upload_is_with_the_person_it_is_sent_for(server, tmp_path):
+    path = tmp_path / "chat.jsonl"
+    path.write_text(json.dumps({"messages": [{"role": "user", "content": "I live in Rome."}]}))
+    async with Client(server.url) as client:
+        await client.import_file(path, person="ana")
+        (home,) = await client.facts(person="ana")
+        assert (home.value, home.source) == ("Rome", "said")
+        await client.export(tmp_path / "own.jsonl")
+        with pytest.raises(InputError, match="without a person"):
+            await client.import_file(tmp_path / "own.jsonl", person="ben")
+
+
 async def test_people_over_rest(server):
     async with Client(server.url) as client:
         await client.append("a", Message.user("I live in Berlin."), person="ana")
@@ -92,29 +102,3 @@ async def test_people_over_rest(server):
         erased = await client.erase_person("ana")
         assert [one.conversation for one in erased.conversations] == ["a"]
         assert [one.person async for one in client.people()] == ["bob"]
-
-
-@pytest.mark.promise("one-person")
-def test_random_operations_of_many_people_leak_nothing():
-    """Each person has words of their own, which no answer for another one may have."""
-    rng = random.Random(25)
-    with ModelServer(model=MODEL) as model, running(upstream=model.url, embedder="none") as server:
-        keys = [key_for(server, tenant) for tenant in ("t0", "t1")]
-        people = [(key, f"p{n}", f"Secret{k}x{n}") for k, key in enumerate(keys) for n in range(4)]
-        clients = [openai.OpenAI(base_url=f"{server.url}/v1", api_key=key) for key in keys]
-        said = 0
-        for turn in range(60):
-            key, person, secret = rng.choice(people)
-            at = keys.index(key)
-            text = rng.choice([f"I live in {secret}.", "Where do I live?", "hi", "I'm vegan."])
-            ask(clients[at], text, user=person)
-            sent = json.dumps(model.requests[-1]["messages"])
-            said += secret in sent
-            leaked = [other for *_, other in people if other != secret and other in sent]
-            assert leaked == [], (turn, person, text)
-            memory = server.memory(f"t{at}")
-            facts = server.run(memory.facts(person=person))
-            assert {fact.value for fact in facts} <= {secret, "vegan"}
-        assert said > 10
-        for client in clients:
-            client.close()

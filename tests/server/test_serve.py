@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from firnline.cli import main
 from firnline.server.sample import CONVERSATION
 from firnline.server.serve import lines_for
 from firnline.server.settings import load
@@ -62,6 +63,12 @@ def test_what_is_printed_leads_to_a_first_remembered_answer(serve):
     assert "1138" in answer["choices"][0]["message"]["content"]
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130, "as the shell knows it"
+
+
+def test_a_file_that_cannot_be_created_ends_the_start(tmp_path, capsys):
+    store = f"sqlite:///{tmp_path}/no/such/folder/f.db"
+    assert main(["serve", "--port", "0", "--store", store]) == 5
+    assert f"the folder {tmp_path}/no/such/folder does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.thorough

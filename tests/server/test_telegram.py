@@ -37,12 +37,15 @@ from support.telegram_server import PATIENCE, SECRET, TOKEN, House, bot_at, unti
 CHAT = "telegram:7"
 
 on_both = pytest.mark.parametrize("url", ["sqlite", "memory"], indirect=True)
+on_all = pytest.mark.parametrize("url", ["sqlite", "memory", "postgres", "mongo"], indirect=True)
 
 
 @pytest.fixture
 def url(request, tmp_path):
     """SQLite where a test does not ask for more: this is not about stores."""
     kind = getattr(request, "param", "sqlite")
+    if kind in ("postgres", "mongo"):
+        return request.getfixturevalue(kind).url
     return f"sqlite:///{tmp_path}/house.db" if kind == "sqlite" else "memory:"
 
 
@@ -102,7 +105,7 @@ async def texts(house, conversation=CHAT):
 # -- end to end -------------------------------------------------------------------------------
 
 
-@on_both
+@on_all
 @pytest.mark.requirement("B10")
 async def test_from_a_message_to_its_answer_with_a_tool_and_a_lean_context(house, telegram, server):
     memory = await house.memory()

@@ -45,6 +45,8 @@ SQLITE = {
     "progress": "UPDATE assigned SET next_seq = 2 WHERE conversation = 1",
     "project gone": "DELETE FROM project WHERE name = 'q'",
     "project task": "UPDATE project SET task = 'climp' WHERE name = 'p'",
+    "card gone": "DELETE FROM card WHERE conversation = 1",
+    "card of a tenant gone": "DELETE FROM card WHERE name = 'b'",
 }
 """SQL for each kind of damage in `firnline.testing.damage_suite`."""
 
@@ -104,13 +106,16 @@ MONGO = {
     "progress": ("conversations", {}, {"$set": {"assigned.next_seq": 2}}),
     "project gone": ("projects", {"name": "q"}, None),
     "project task": ("projects", {"name": "p"}, {"$set": {"task": "climp"}}),
+    "card gone": ("cards", {}, None),
+    "card of a tenant gone": ("cards", {"name": "b"}, None),
 }
 
 
 def damage_mongo(database, what):
     """Change or delete a document as `what` says."""
     name, which, change = MONGO[what]
-    own = {"tenant": "acme"} | ({} if name == "projects" else {"conversation": "ticket-42"})
+    of_tenant = name == "projects" or "name" in which
+    own = {"tenant": "acme"} | ({} if of_tenant else {"conversation": "ticket-42"})
     damage_documents(database, name, own | which, change)
 
 

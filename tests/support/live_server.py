@@ -120,6 +120,10 @@ class Process:
             time.sleep(0.03)
         raise AssertionError("the server is not ready")
 
+    @property
+    def pid(self) -> int:
+        return int(self._running.pid)
+
     def kill(self) -> None:
         self._end(signal.SIGKILL)
 

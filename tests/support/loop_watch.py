@@ -1,16 +1,25 @@
-"""Measures how long a live server's event loop is held up by single steps."""
+"""Measures how long a live server's event loop is held up: by single steps, and by other threads.
+
+In CPU time, so a busy machine and work that releases Python's lock do not count.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+
+SECONDS = 0.1
+"""How long anything may hold up the loop, in CPU time."""
+TRIES = 3
+"""Caches that are shared with other processes slow down what runs: then it is tried again."""
 
 
 @dataclass
@@ -26,6 +35,41 @@ class LoopWatch:
     def report(self) -> str:
         worst = sorted(self.steps, reverse=True)[:5]
         return "\n".join(f"{seconds:.3f} s: {what}" for seconds, what in worst)
+
+
+_TICK_SECONDS = 0.005
+_OF_TESTS = ("process_request_thread", "serve_forever", "MainThread")
+"""Threads of tests: their servers, and the client."""
+
+
+class _Heartbeat:
+    """Ticks in the loop; between two ticks, no other thread may run for long without letting it.
+
+    A thread that runs Python gives way after 5 ms, and one that waits or computes without Python's
+    lock does not stop the ticks. So what one thread ran between two ticks is a call that held it.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, watch: LoopWatch, least: float) -> None:
+        self._loop, self._watch, self._least = loop, watch, least
+        self._before: dict[int, float] = {}
+        self._stopped = False
+        loop.call_soon_threadsafe(self._tick)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def _tick(self) -> None:
+        now: dict[int, float] = {}
+        for thread in threading.enumerate():
+            if thread.ident is None or thread.ident == threading.get_ident():
+                continue
+            now[thread.ident] = time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+            ran = now[thread.ident] - self._before.get(thread.ident, now[thread.ident])
+            if ran >= self._least and not any(name in thread.name for name in _OF_TESTS):
+                self._watch.steps.append((ran, f"a call in the thread {thread.name}"))
+        self._before = now
+        if not self._stopped:
+            self._loop.call_later(_TICK_SECONDS, self._tick)
 
 
 @contextmanager
@@ -50,6 +94,7 @@ def watched(loop: asyncio.AbstractEventLoop, *, least: float = 0.02) -> Iterator
             owner = getattr(what, "__self__", None)
             watch.steps.append((seconds, repr(owner if owner is not None else what)[:400]))
 
+    beats = _Heartbeat(loop, watch, least) if hasattr(time, "pthread_getcpuclockid") else None
     gc.disable()
     try:
         with pytest.MonkeyPatch.context() as patch:
@@ -57,3 +102,17 @@ def watched(loop: asyncio.AbstractEventLoop, *, least: float = 0.02) -> Iterator
             yield watch
     finally:
         gc.enable()
+        if beats is not None:
+            beats.stop()
+
+
+def is_light(loop: asyncio.AbstractEventLoop, ask: Callable[[], object]) -> str:
+    """What holds up the loop for too long each time it is tried; empty if nothing does."""
+    report = ""
+    for _ in range(TRIES):
+        with watched(loop) as watch:
+            ask()
+        if watch.longest < SECONDS:
+            return ""
+        report = watch.report()
+    return report

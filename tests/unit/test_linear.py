@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from firnline.context import marks
 from firnline.context.context import Piece, _merged
 from firnline.digest import items
 from firnline.embedding.wordpiece import wordpiece
-from firnline.errors import InputError, ModelError
+from firnline.errors import InputError, MessageTooLarge, ModelError
 from firnline.language import date_words, stop_words
 from firnline.language.names import fold_name
 from firnline.language.statements.preferences import LIST_SPLIT
@@ -24,7 +25,7 @@ from firnline.language.terms import fold, index_terms
 from firnline.log import json_text, limits
 from firnline.log.entry import Entry
 from firnline.log.json_text import parse_json
-from firnline.log.message import decode, encode, encode_json
+from firnline.log.message import Part, decode, encode, encode_json
 from firnline.log.threads import run_by_size, text_size
 from firnline.models.answers import AnswerPieces
 from firnline.models.events import read_events
@@ -213,6 +214,29 @@ def test_pieces_of_json_are_the_json(value):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "LOOP_CHARS_MAX", 8)
         assert "".join(json_pieces(value)) == encode_json(value)
+
+
+@given(JSON)
+def test_slow_and_fast_encoders_agree(value):
+    fast = encode_json(value), json_text.dump_json(value)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_text, "_VALUES_MAX", -1)
+        assert (encode_json(value), json_text.dump_json(value)) == fast
+
+
+def test_what_has_many_values_is_encoded_in_python():
+    """The fast encoder keeps the interpreter's lock for all that time."""
+    assert not json_text.has_many_values({"a": [1] * 9_000, "b": {"c": "x" * 10**6}})
+    for many in ([[]] * 30_000, {"a": {"b": dict.fromkeys(map(str, range(30_000)))}}):
+        assert json_text.has_many_values(many)
+
+
+def test_a_message_has_no_more_parts_than_each_step_can_look_at():
+    part = {"type": "text", "text": "x"}
+    most = Message.from_openai({"role": "user", "content": [part] * limits.PARTS_MAX})
+    assert decode(encode(most)) == most
+    with pytest.raises(MessageTooLarge, match="10,001 parts; the limit is 10,000"):
+        encode(replace(most, content=(*most.content, Part(part))))
 
 
 @given(JSON)

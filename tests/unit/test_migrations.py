@@ -82,7 +82,7 @@ async def test_words_of_an_older_store_are_indexed_again(tmp_path):
             " DROP INDEX conversation_unread; PRAGMA legacy_alter_table = 1;"
             " ALTER TABLE conversation DROP COLUMN unread;"
             " ALTER TABLE conversation DROP COLUMN mark;"
-            " ALTER TABLE conversation DROP COLUMN person;"
+            " ALTER TABLE conversation DROP COLUMN person; DROP TABLE known_card;"
             " PRAGMA user_version = 6"
         )
     for read_only in (True, False, True):

@@ -27,7 +27,7 @@ def _groups(*seqs: int, pinned: tuple = ()) -> list[list[int]]:
     material = Material(
         conversation="c", strategy="s", recalled=hits, earned=len(hits), units=UNITS, pinned=pinned
     )
-    return [[one.seq for one in group] for group in HitGroups(material, 5).best]
+    return [[one.seq for one in group] for group in HitGroups(material, 1_000).best]
 
 
 def test_a_short_answer_is_quoted_with_its_question():

@@ -138,3 +138,9 @@ def test_what_is_only_supposed_is_marked(said, supposed):
 )
 def test_a_bare_answer_says_little_alone(message, bare):
     assert replies.is_bare_answer(message) is bare
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+@pytest.mark.parametrize("text", ["", " ", "..."])
+def test_what_has_no_sentence_asks_for_nothing(role, text):
+    assert not replies.asks(Message(role, text))

@@ -104,7 +104,7 @@ def test_a_message_can_say_that_it_goes_back(text):
 
 
 def test_a_short_message_continues_unless_it_is_long_ago_or_fits_another_topic_better():
-    low = {1: (0.05,), 2: (0.02,)}
+    low = {1: (0.1,), 2: (0.02,)}
     later = 90_000
     assert choose_topic(ASKED, signs_of("For how many weeks?", 0), low, 1, is_new=True) == 1
     full = signs_of("x" * 9 + " storms bridges paint and rust", 0)

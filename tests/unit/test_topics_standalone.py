@@ -52,6 +52,28 @@ def test_what_stands_alone_is_not_changed(text):
     assert standalone(text, LISBON, "Lisbon") == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "When did Tom get his first cat?",
+        "What does Anna do while she paints?",
+        "What is one of Anna's favorite films?",
+        "Is it likely that Anna moves?",
+        "How long did it take for Anna to finish?",
+        "What does Tom do that he enjoys?",
+    ],
+)
+def test_a_question_that_names_what_its_pronouns_mean_is_not_changed(text):
+    assert standalone(text, LISBON, "Lisbon") == text
+
+
+@pytest.mark.parametrize(
+    "text", ["When was she born?", "Which one of them?", "How long does it take?", "Is it likely?"]
+)
+def test_a_question_that_does_not_gets_its_subject(text):
+    assert "Lisbon" in standalone(text, LISBON)
+
+
 @given(texts, st.lists(texts, max_size=5), texts)
 def test_no_word_is_invented_and_little_is_added(question, said, title):
     entries = chat(*said)

@@ -28,14 +28,16 @@ class Mix(NamedTuple):
 
 
 MIXES = (
-    Mix(30, (4, 5), (1, 1, 2, 2, 3), (1, 1, 2)),
-    Mix(6, (5, 6), (1,), (1,)),
-    Mix(6, (12, 18), (1, 2, 2, 3), (1, 1, 2)),
+    Mix(90, (4, 5), (1, 1, 2, 2, 3), (1, 1, 2)),
+    Mix(18, (5, 6), (1,), (1,)),
+    Mix(18, (12, 18), (1, 2, 2, 3), (1, 1, 2)),
 )
 """Chats in the files have few topics of a few rounds; others have many, or single questions."""
 OPENED = 0.55
 """How often a new topic follows, rather than an earlier one."""
-COUNTS = 4
+RETURNED = 0.15
+"""How often a follow-up comes only after another topic: "and how long?", back to the one before."""
+COUNTS = 12
 """How often each real chat counts."""
 
 
@@ -90,7 +92,8 @@ def _mixed(chats: Sequence[GoldChat], mix: Mix, draw: random.Random) -> GoldChat
         count = draw.choice(mix.later if done[last] else mix.first)
         while done[last] < len(waiting[last]):
             rounds = waiting[last][done[last]]
-            if count <= 0 and not is_followup(rounds[0].message.text):
+            goes_on = is_followup(rounds[0].message.text) and draw.random() >= RETURNED
+            if count <= 0 and not goes_on:
                 break
             for entry in rounds:
                 if entry.message.role == "user":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,11 +42,20 @@ These chats ask twice about most subjects; many users do not.
 FILE = Path(__file__).parents[2] / "src/firnline/topics/weights.py"
 
 
+class Kind(Enum):
+    """What is judged: a question, one with its answer, or an answered follow-up."""
+
+    ASKED = 1
+    ANSWERED = 2
+    FOLLOWED = 3
+
+
 class Choice(NamedTuple):
     """A message: for each topic what is weighed, and which is right; the last is a new topic."""
 
     terms: list[tuple[bool, tuple[float, ...], float]]
     right: int
+    may_open: bool
 
 
 class Flow(NamedTuple):
@@ -53,13 +63,17 @@ class Flow(NamedTuple):
 
     asked: FlowWeights
     answered: FlowWeights
+    followed: FlowWeights
     center: Vector | None
 
     def scores(self, chat: GoldChat, vectors: Vectors) -> Scores:
         """How well a chat is grouped, with all answers there."""
         name = "tried"
         FLOWS[name] = ModelFlow(
-            self.asked, self.answered, tuple(self.center) if self.center is not None else ()
+            self.asked,
+            self.answered,
+            self.followed,
+            tuple(self.center) if self.center is not None else (),
         )
         there = {entry.seq: entry.message.text for entry in chat.entries}
         of = {
@@ -94,9 +108,10 @@ def center_of(chats: Sequence[GoldChat], vectors: Vectors) -> Vector:
 def learn(chats: Sequence[GoldChat], vectors: Vectors, center: Vector | None) -> Flow:
     """The weights for these chats."""
     many = [*list(chats) * COUNTS, *mixes(chats)]
-    asked = [c for chat in many for c in _choices(chat, vectors, center, answered=False)]
-    done = [c for chat in many for c in _choices(chat, vectors, center, answered=True)]
-    return Flow(_fit(asked, NEW_MAX[0]), _fit(done, NEW_MAX[1]), center)
+    asked, done, followed = (
+        [c for chat in many for c in _choices(chat, vectors, center, kind)] for kind in Kind
+    )
+    return Flow(_fit(asked, NEW_MAX[0]), _fit(done, NEW_MAX[1]), _fit(followed, NEW_MAX[1]), center)
 
 
 def left_out(
@@ -134,9 +149,7 @@ class _Topic(NamedTuple):
     users: int
 
 
-def _choices(
-    chat: GoldChat, vectors: Vectors, center: Vector | None, *, answered: bool
-) -> list[Choice]:
+def _choices(chat: GoldChat, vectors: Vectors, center: Vector | None, kind: Kind) -> list[Choice]:
     topics: dict[int, _Topic] = {}
     active, found = -1, []
     replies = answers(chat.entries)
@@ -144,15 +157,24 @@ def _choices(
         text, zero = entry.message.text, np.zeros(len(next(iter(vectors.values()))))
         if entry.message.role == "user":
             label, reply = chat.labels[entry.seq], replies.get(entry.seq)
-            said = [text]
-            if answered and reply is not None:
-                said += [reply.message.text, answered_text(text, reply.message.text)]
+            both = (
+                ()
+                if reply is None
+                else (reply.message.text, answered_text(text, reply.message.text))
+            )
             there = {id_: topic for id_, topic in topics.items() if topic.sum.any()}
-            usable = not is_followup(text) and active in there
-            if usable and len(said) == (3 if answered else 1):
+            judged = is_followup(text) is (kind is Kind.FOLLOWED) and (both or kind is Kind.ASKED)
+            if judged and active in there and (kind is not Kind.FOLLOWED or label in there):
+                said = {Kind.ASKED: (text,), Kind.ANSWERED: (text, *both), Kind.FOLLOWED: both}[
+                    kind
+                ]
                 likeness = _likeness([vectors[one] for one in said], there, center)
                 is_new = topics[active].users <= 1
-                found.append(_choice(signs_of(text, 0.0), likeness, active, label, is_new=is_new))
+                found.append(
+                    _choice(signs_of(text, 0.0), likeness, active, label, is_new=is_new)._replace(
+                        may_open=kind is not Kind.FOLLOWED
+                    )
+                )
             active, before = label, topics.get(label, _Topic(zero, 0))
             added = zero if is_followup(text) else vectors[text]
             topics[label] = _Topic(before.sum + added, before.users + 1)
@@ -186,7 +208,7 @@ def _choice(
         else:
             terms.append((False, return_terms(signs, like, len(likeness)), return_offset(signs)))
     order = list(likeness)
-    return Choice(terms, order.index(label) if label in order else len(order))
+    return Choice(terms, order.index(label) if label in order else len(order), may_open=True)
 
 
 # -- the regression -----------------------------------------------------------------------------
@@ -204,7 +226,7 @@ def _fit(choices: Sequence[Choice], new_max: float) -> FlowWeights:
             start = 0 if here else stays
             x[row, at, start : start + len(terms)] = terms
             offset[row, at] = fixed
-        offset[row, len(choice.terms)] = 0.0  # a new topic
+        offset[row, len(choice.terms)] = 0.0 if choice.may_open else -1e9  # a new topic
         right[row] = choice.right
     w = _descend(x, offset, right)
     w[stays - 2] = min(w[stays - 2], new_max)
@@ -250,7 +272,7 @@ def write(learned: Mapping[str, Flow]) -> None:
         step, packed = _pack(flow.center)
         center = base64.b85encode(packed).decode()
         lines += [f'    "{name}": ModelFlow(']
-        for part in (flow.asked, flow.answered):
+        for part in (flow.asked, flow.answered, flow.followed):
             lines += ["        FlowWeights("]
             for weights in part:
                 numbers = ", ".join(f"{weight:.2f}" for weight in weights)

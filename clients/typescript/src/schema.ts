@@ -1744,7 +1744,8 @@ export interface components {
          *     `valid_from` until `valid_until`, if an end is known: by the dates in the sentence, else since
          *     it was said. `ended_by` are the words that ended it, and `superseded_by` is the fact that
          *     replaced it. It was recorded when its first evidence was said, and withdrawn at `reverted_at`.
-         *     `source` is ``said``, or what else it came from: ``model``, ``application``.
+         *     `source` is ``said``, or what else it came from: a ``model`` found it, or ``instructions`` and
+         *     ``memory``, the settings and notes of another program, were imported.
          */
         Fact: {
             id: string;
@@ -5222,6 +5223,8 @@ export interface operations {
                 format?: string | null;
                 /** @description Time zone of times without one. */
                 zone?: string;
+                /** @description Whom the conversations of another program are with. */
+                person?: string | null;
             };
             header?: never;
             path?: never;

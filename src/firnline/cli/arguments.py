@@ -69,7 +69,7 @@ def add_actions(
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose the model for digests."""
     writer = parser.add_argument_group(
-        "model that writes digests (default: none, digests are created offline)"
+        "model that writes digests (default: FIRNLINE_MODEL with its _URL and _KEY; else offline)"
     )
     writer.add_argument(
         "--model", metavar="NAME", help="for example openai/gpt-4o-mini or ollama/qwen3"

@@ -40,8 +40,7 @@ _WAYS: Final[dict[str, tuple[AskMode, ...]]] = {
 
 def _bench(options: argparse.Namespace) -> None:
     if options.format == _FACTS:
-        scores = [facts.score(chat) for chat in facts.load(options.file)]
-        print(plain(f"{facts.table(scores)}\n\n{facts.details(scores)}"))
+        print(plain(facts.report(options.file)))
         return
     tokens = _budgets(options.tokens)
     for path in filter(None, (options.json, options.plot)):

@@ -1,20 +1,23 @@
-"""The demo of `make run`: append a conversation, fit it into a budget, and verify it.
+"""The command demo: append a conversation, fit it into a budget, and verify it.
 
 It is digested without a model, the digest is undone, and `verify` finds a changed byte in a copy.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 from pathlib import Path
 from textwrap import indent
 from typing import Final
 
-from firnline import Memory, count_tokens
+from firnline.cli.arguments import Command
 from firnline.digest.receipt import describe
 from firnline.errors import StoreCorrupt
 from firnline.log.message import Message, ToolCall
+from firnline.log.tokens import count_tokens
+from firnline.memory import Memory
 from firnline.store.scratch import ScratchFolder
 
 CONVERSATION: Final = "ticket-42"
@@ -48,8 +51,17 @@ SMALL_TALK: Final = tuple(
 )
 
 
-async def main() -> None:
-    """Run the demo."""
+def add(command: Command) -> None:
+    """Add this command to the parser."""
+    text = "Show what Firnline does, in a folder that is removed at the end."
+    command("demo", _demo, text, store=False).set_defaults(json=False)
+
+
+def _demo(_: argparse.Namespace) -> None:
+    asyncio.run(_show())
+
+
+async def _show() -> None:
     with ScratchFolder() as folder:
         original, copy = folder / "support.db", folder / "copy.db"
         async with Memory.open(f"sqlite:///{original}", background=False) as memory:
@@ -62,7 +74,7 @@ async def main() -> None:
             await _find_damage(memory)
     _title("That is the promise")
     print("Nothing acknowledged is lost, and no change to stored data goes unnoticed.")
-    print("Next: .venv/bin/firnline --help, and the 30-line example in README.md.")
+    print("Next: firnline serve --sample, for a page that shows this; firnline --help")
 
 
 async def _append(memory: Memory) -> None:
@@ -125,7 +137,3 @@ async def _find_damage(memory: Memory) -> None:
 
 def _title(text: str) -> None:
     print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}")
-
-
-if __name__ == "__main__":
-    asyncio.run(main())

@@ -112,7 +112,7 @@ def _detail_text(conversation: str, digest: Digest, force: Collection[int]) -> s
         _section("Text", digest.text),
         _section(
             "Important data",
-            "\n".join(map(_item, items.items_with_speakers(items.from_json(digest.data)))),
+            "\n".join(map(item_text, items.items_with_speakers(items.from_json(digest.data)))),
         ),
         _section("Set aside, no evidence", "\n".join(_aside(digest))),
         _section("Receipt", describe(digest.receipt) if digest.receipt else ""),
@@ -124,7 +124,7 @@ def _section(title: str, text: str) -> str:
     return f"\n{title}\n{textwrap.indent(text, '  ')}" if text else ""
 
 
-def _item(item: items.Item) -> str:
+def item_text(item: items.Item) -> str:
     """An item, and below it the messages that support it, with a quote."""
     name = f"{item.field} {item.name}".strip().replace("_", " ")
     seqs = ", ".join(map(str, item.seqs))

@@ -33,7 +33,11 @@ def _create(options: argparse.Namespace) -> None:
 
     async def make(keys: Keys) -> tuple[ApiKey, str]:
         return await keys.create(
-            options.tenant or DEFAULT_TENANT, name=options.name, scopes=scopes, expires_in=expires
+            options.tenant or DEFAULT_TENANT,
+            name=options.name,
+            scopes=scopes,
+            expires_in=expires,
+            person=options.person,
         )
 
     _show_once(options, *_with_keys(options, make, create=True))
@@ -57,7 +61,8 @@ def _show_once(options: argparse.Namespace, key: ApiKey, token: str) -> None:
         return
     print(token)
     ends = f", until {key.expires_at:%Y-%m-%d %H:%M} UTC" if key.expires_at else ""
-    about = f"key {key.id} of tenant {key.tenant}: {', '.join(key.scopes)}{ends}"
+    whose = f"tenant {key.tenant}" if key.person is None else f"{key.person} in {key.tenant}"
+    about = f"key {key.id} of {whose}: {', '.join(key.scopes)}{ends}"
     print(plain(about), file=sys.stderr)
     print(
         "It is shown only once: the store keeps a hash of it. Clients send it as\n"
@@ -151,6 +156,7 @@ def add(command: Command) -> None:
     create.add_argument(
         "--tenant", help=f"the tenant it gives access to (default: {DEFAULT_TENANT})"
     )
+    create.add_argument("--person", help="only for this person's conversations and facts")
     create.add_argument("--name", default="", help="a description, shown in the list")
     create.add_argument(
         "--scopes", default="read,write", help=f"any of {', '.join(SCOPES)} (default: %(default)s)"

@@ -17,8 +17,8 @@ from firnline.cli.open import open_memory, with_memory
 from firnline.cli.output import print_json, progress_on, report
 from firnline.cli.terminal import cut, plain, table
 from firnline.errors import InputError
-from firnline.protocols import Progress
-from firnline.store import missing_file, open_store, redact_url
+from firnline.protocols import Finding, Progress
+from firnline.store import missing_file, open_store, redact_url, restore_backup
 from firnline.store.files import copy_pipe, copy_stream, local_path
 from firnline.store.scratch import ScratchFolder
 from firnline.sync import Memory
@@ -98,6 +98,15 @@ def _backup(options: argparse.Namespace) -> None:
     report(options, f"the store was copied to {options.file}", {"file": options.file}, ())
 
 
+def _restore_backup(options: argparse.Namespace) -> None:
+    findings = asyncio.run(restore_backup(local_path(options.file), options.store))
+    if options.json:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        print(plain(f"{options.file} was restored to {redact_url(options.store)}"))
+        print(table(("check", "state", "detail"), findings))
+
+
 def _archive(options: argparse.Namespace) -> None:
     with open_memory(options) as memory:
         done = memory.archive(options.conversation, keep=options.keep)
@@ -117,6 +126,7 @@ def _doctor(options: argparse.Namespace) -> int:
             _rebuild_index(memory)
         repaired = memory.repair() if options.repair else []
         findings = memory.check(thorough=not options.quick)
+    findings += _check_settings(options)
     if options.json:
         print_json([finding._asdict() for finding in findings])
     else:
@@ -124,6 +134,17 @@ def _doctor(options: argparse.Namespace) -> int:
             print(plain(line))
         print(table(("check", "state", "detail"), findings))
     return 1 if any(finding.state == "broken" for finding in findings) else 0
+
+
+def _check_settings(options: argparse.Namespace) -> list[Finding]:
+    """The server's settings and what they name, if the server is installed."""
+    try:
+        from firnline.server.checkup import check_settings  # noqa: PLC0415 - an optional extra
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("firnline"):
+            raise
+        return []
+    return asyncio.run(check_settings(options.config, options.store))
 
 
 def _rebuild_index(memory: Memory) -> None:
@@ -157,10 +178,35 @@ def add(command: Command) -> None:
     )
     imports.add_argument("--person", metavar="NAME", help="whom all the conversations are with")
 
+    _add_copies(command)
+    doctor = command(
+        "doctor", _doctor, "Check the store, and a server's settings, model and upstream."
+    )
+    doctor.add_argument(
+        "--config", metavar="FILE", help="the server's settings as TOML (default: firnline.toml)"
+    )
+    doctor.add_argument("--quick", action="store_true", help="skip reading every page")
+    doctor.add_argument(
+        "--rebuild-index", action="store_true", help="rebuild the search index first"
+    )
+    doctor.add_argument(
+        "--repair", action="store_true", help="restore damaged rows from the journal first"
+    )
+    _add_migrate(command)
+
+
+def _add_copies(command: Command) -> None:
     backup = command(
         "backup", _backup, "Copy the whole store to a new file; works while the store is in use."
     )
     backup.add_argument("file")
+
+    back = command(
+        "restore-backup",
+        _restore_backup,
+        "Restore a backup into the empty store at --store, and check it.",
+    )
+    back.add_argument("file", help="what `firnline backup` wrote from a store of the same kind")
 
     archive = command(
         "archive",
@@ -175,18 +221,10 @@ def add(command: Command) -> None:
         help="leave the newest messages as they are (default: %(default)s)",
     )
 
-    restore = command("restore", _restore, "Decompress archived messages.")
+    restore = command(
+        "restore", _restore, "Decompress archived messages; restore-backup reads a backup."
+    )
     restore.add_argument("conversation")
-
-    doctor = command("doctor", _doctor, "Check the store for damage.")
-    doctor.add_argument("--quick", action="store_true", help="skip reading every page")
-    doctor.add_argument(
-        "--rebuild-index", action="store_true", help="rebuild the search index first"
-    )
-    doctor.add_argument(
-        "--repair", action="store_true", help="restore damaged rows from the journal first"
-    )
-    _add_migrate(command)
 
 
 @contextmanager
@@ -211,8 +249,9 @@ def _to_read(name: str) -> Iterator[Path]:
     if name != _STDIO and (not path.exists() or path.is_file() or path.is_dir()):
         yield path
         return
-    with ScratchFolder() as folder:
-        file = folder / "input"
+    scratch = ScratchFolder()
+    with scratch:
+        file = scratch.file("input")
         if name == _STDIO:
             copy_stream(sys.stdin.buffer, file, "standard input")
         else:

@@ -100,17 +100,33 @@ def _check_store(options: argparse.Namespace, *, create: bool = False) -> None:
 
 
 def _model(options: argparse.Namespace) -> ChatModel | None:
-    """The model that writes digests, if the command has the option and it is set."""
+    """The model that writes digests, if the command has the option and it or a setting is set."""
     url, variable = getattr(options, "url", None), getattr(options, "key_variable", None)
-    name = options.model if hasattr(options, "url") else None
-    if name is None:
+    if not hasattr(options, "url"):
+        return None
+    if options.model is None:
         if url or variable:
             raise InputError("--url and --key-variable need a model; set --model")
-        return None
+        return _model_of_settings(options)
     key = os.environ.get(variable) if variable else None
     if variable and not key:
         raise InputError(f"the environment variable {variable} is not set or empty")
-    return open_model(name, url=url, api_key=key)
+    return open_model(options.model, url=url, api_key=key)
+
+
+def model_name(options: argparse.Namespace) -> str | None:
+    """The model of a command, else that of a server in the same environment."""
+    chosen: str | None = options.model
+    if chosen is None and hasattr(options, "key_variable"):
+        return os.environ.get("FIRNLINE_MODEL") or None
+    return chosen
+
+
+def _model_of_settings(options: argparse.Namespace) -> ChatModel | None:
+    """The model of a server in the same environment; its key is for its own URL only."""
+    name = model_name(options)
+    url, key = (os.environ.get(f"FIRNLINE_MODEL_{end}") or None for end in ("URL", "KEY"))
+    return None if name is None else open_model(name, url=url, api_key=key)
 
 
 def existing_head(memory: Memory, conversation: str) -> Head:

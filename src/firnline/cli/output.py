@@ -12,10 +12,14 @@ from datetime import datetime
 from typing import Any, Final
 
 from firnline.cli.terminal import cut, plain, progress_bar
+from firnline.context.marks import INTERRUPTED
+from firnline.log.attachment import Split, find_attachment
 from firnline.log.entry import Entry, Head
 from firnline.log.message import Message, format_time
 from firnline.log.text import plural
 from firnline.protocols import Progress
+
+_NAME: Final = 60
 
 
 def entry_json(entry: Entry) -> dict[str, Any]:
@@ -52,13 +56,32 @@ def message_text(message: Message, number: str = "") -> str:
     when = f"{message.created_at:%Y-%m-%d %H:%M}" if message.created_at else ""
     who = f"{message.role} ({message.name})" if message.name else message.role
     calls = [f"→ {call.name}({cut(call.arguments, 200)})" for call in message.tool_calls]
-    text = "\n".join(filter(None, (message.text, *calls)))
+    marks = [*_attached(message), *_interrupted(message)]
+    text = "\n".join(filter(None, (message.text, *calls, *marks)))
     indented = plain(text).replace("\n", "\n     ")
     return (
         f"{number:>4} {when}  {plain(who)}: {indented}"
         if number
         else f"     {plain(who)}: {indented}"
     )
+
+
+def _attached(message: Message) -> Iterator[str]:
+    """The images, recordings and files of a message, each in brackets."""
+    parts = message.content if isinstance(message.content, tuple) else ()
+    found = [attachment for part in parts if (attachment := find_attachment(part.fields))]
+    results = [part.fields.get("content") for part in parts if part.kind == "tool_result"]
+    for rest in (results, message.extra):
+        found += Split.of_fields({"": rest} if isinstance(rest, list) else rest).attachments
+    for one in found:
+        size = plural(one.data.size, "byte") if one.data is not None else ""
+        name = cut(one.texts[0], _NAME) if one.texts else ""
+        yield f"[{', '.join(filter(None, (one.medium, name, one.media_type, size)))}]"
+
+
+def _interrupted(message: Message) -> Iterator[str]:
+    if why := message.metadata.get(INTERRUPTED):
+        yield f"[interrupted: {cut(str(why), _NAME)}]"
 
 
 def report(

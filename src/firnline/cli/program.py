@@ -16,9 +16,11 @@ from firnline import __version__
 from firnline.cli import (
     benchmark,
     contexts,
+    demo,
     digests,
     erase,
     hook,
+    important,
     keys,
     log,
     maintenance,
@@ -45,7 +47,8 @@ from firnline.errors import (
 
 EXIT_CODES: Final = """exit codes:
   0  done; nothing checked is damaged
-  1  damage was found (verify, doctor), or part of a file could not be read (import)
+  1  something is damaged or does not work (verify, doctor), or part of a file could not be read
+     (import)
   2  the command or its input is invalid
   3  the conversation or person does not exist
   4  conflict: another process changed the conversation first
@@ -157,8 +160,10 @@ def _parser() -> argparse.ArgumentParser:
         proofs,
         hook,
         people,
+        important,
         erase,
         benchmark,
+        demo,
     ):
         topic.add(command)
     return parser

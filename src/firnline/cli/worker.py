@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from firnline.cli.arguments import Command, add_model_options
-from firnline.cli.open import run_until_signal, with_memory
+from firnline.cli.open import model_name, run_until_signal, with_memory
 from firnline.cli.output import print_json
 from firnline.cli.terminal import plain
 from firnline.errors import InputError
@@ -40,7 +40,7 @@ def _worker(options: argparse.Namespace) -> None:
     started = time.monotonic()
     observe = _observer(counts, as_json=options.json)
     if not options.once:
-        writer = options.model or "offline"
+        writer = model_name(options) or "offline"
         whose = f"tenant {options.tenant}" if options.tenant is not None else "all tenants"
         print(
             plain(

@@ -604,11 +604,16 @@ class Client:
         return job.result
 
     async def import_file(
-        self, path: str | PathLike[str], *, as_format: str | None = None, zone: str = "UTC"
+        self,
+        path: str | PathLike[str],
+        *,
+        as_format: str | None = None,
+        zone: str = "UTC",
+        person: str | None = None,
     ) -> Report:
         """Import a file of another program, or a zip, and wait; see docs/import.md."""
-        given = {"name": source_path(path).name, "format": as_format, "zone": zone}
-        job = await self._wait_for(await self._upload(path, given, _BYTES))
+        query = {"name": source_path(path).name, "format": as_format, "zone": zone}
+        job = await self._wait_for(await self._upload(path, query | {"person": person}, _BYTES))
         if job.report is None:
             raise FirnlineError(f"import {job.id} is still running; call job() later")
         return job.report

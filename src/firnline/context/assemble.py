@@ -466,7 +466,7 @@ class _Assembly:
     @cached_property
     def hits(self) -> HitGroups:
         """The hits that can be quoted."""
-        return HitGroups(self.material, self.view.next_seq)
+        return HitGroups(self.material, self.limit)
 
     def _quoted(self, layout: Layout, recent: Section) -> tuple[Section, Section, Section]:
         """The newest messages, and quotes: of older ones, and of what matches the question."""

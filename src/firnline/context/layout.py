@@ -35,8 +35,9 @@ from firnline.log.entry import Entry
 _MEMORY_SHARE: Final = 2
 """Important data and digests may take one in so many tokens, however short the tail is: they are at
 the start of the prompt, so they may change only if a digest does."""
-_ASKED_SHARE: Final = 5
-"""With a question they get one in so many tokens: quotes find more."""
+_ASKED_SMALL: Final = 1_600
+_ASKED_SHARE: Final = 8
+"""With a question they get one in so many tokens beyond a small room: quotes find more."""
 _CLOSED_SHARE: Final = 0.6  # the most of the room that is kept for quotes next to few messages
 _CLOSED_LATE: Final = 8
 FREE_SHARE: Final = 10
@@ -126,23 +127,31 @@ class OpenLayouts:
     def best(self) -> Layout:
         """The layout with as much word for word as fits next to what is worth a quote.
 
-        The first message shown depends on the question in steps only.
+        The first message shown depends on the question in steps only, and what stands before it
+        not at all: it is the start of the prompt.
         """
-        most, steps = self._most_quotes(), 0
+        most, steps = self._most_quotes, 0
+        layout = same = self._within(self.free)
         for _ in range(_TRIES):
-            layout = self._within(self.free - steps * self.step)
+            layout = self._within(self.free - steps * self.step) if steps else same
             spare = layout.spare + steps * self.step
             wanted = quote.needed(self.hits.likely(layout.first), self.sizes, most)
             if wanted <= spare:
                 break
             steps += -(-(wanted - spare) // self.step)
-        return replace(layout, kept=wanted)
+        return replace(layout, important=same.important, digests=same.digests, kept=wanted)
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is a question for which messages may be quoted."""
+        return bool(self.material.recall_tokens)
 
     @cached_property
     def asked(self) -> int:
         """The tokens of the question and its round."""
         return sum(piece.tokens for piece in self.given)
 
+    @cached_property
     def _most_quotes(self) -> int:
         """The most room for quotes, next to a round that does not fit as a whole."""
         stated = self.budget.recall_tokens
@@ -160,9 +169,10 @@ class OpenLayouts:
 
     @cached_property
     def share(self) -> int:
-        """The room for important data and digests."""
-        asks = bool(self.material.recall_tokens)
-        share = self.free // (_ASKED_SHARE if asks else _MEMORY_SHARE)
+        """The room for important data and digests; a question leaves the same, whatever it is."""
+        share = self.free // _MEMORY_SHARE
+        if self.asks:
+            share = max(self.free - _ASKED_SMALL, 0) // _ASKED_SHARE
         return max(min(share, self.free - self.asked), 0)
 
     @cached_property
@@ -203,6 +213,8 @@ class OpenLayouts:
         important = self.summaries.data(self.share, shown.first)
         shown = self._first_shown(important, digests, grid, room) or shown
         important = self.summaries.data(self.share, shown.first)
+        if self.asks:  # there is little room: none of it for what is shown
+            digests = self.summaries.fitting(self.share - important.tokens, shown.first)
         used = sum(sized.tokens for sized in self.found if sized.first_seq >= shown.first)
         before = self._before(shown.first, important, digests)
         return Layout(
@@ -222,8 +234,10 @@ class OpenLayouts:
 
     def _before(self, first: int, important: ShownData, digests: Sequence[Summary]) -> int:
         """The tokens of what stands for the messages before `first`."""
-        memory = sum(one.piece.tokens for one in digests if stands_before(one.digest, first))
         apart = sum(p.tokens for p in self.given if p.entry and p.entry.seq < first)
+        if self.asks:
+            return self.share + apart
+        memory = sum(one.piece.tokens for one in digests if stands_before(one.digest, first))
         return memory + important.tokens + apart
 
     def _only_newest(self, room: int) -> Layout:
@@ -231,7 +245,7 @@ class OpenLayouts:
         important = self.summaries.data(self.share)
         digests = self.summaries.fitting(self.share - important.tokens)
         first = self.view.next_seq
-        if self.found and not self.material.recall_tokens:
+        if self.found and not self.asks:
             first = self.found[-1].first_seq
         memory = important.tokens + sum(one.piece.tokens for one in digests)
         return Layout(first, important, digests, fill=max(room - memory - self.asked, 0))

@@ -6,11 +6,12 @@ was said in other conversations comes last. Both have shares of the budget of th
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import Final
 
 from firnline.context.budget import Budget, less
-from firnline.context.context import Context, LeftOut, Section
+from firnline.context.context import Context, LeftOut, Piece, Section
 from firnline.context.marks import MARK_KEY
 from firnline.context.quote import elsewhere_section
 from firnline.context.render import Sizes
@@ -75,16 +76,18 @@ def _profile(
     given: PersonMaterial, share: int, sizes: Sizes
 ) -> tuple[Section, tuple[LeftOut, ...]]:
     """As many lines as fit, the first ones."""
-    for count in range(len(given.lines), 0, -1):
-        lines = [fence.escape(fence.one_line(line)) for line in given.lines[:count]]
-        text = "\n".join((PROFILE_HEADING, *lines, PROFILE_END))
-        piece = sizes.piece(Message.user(text, metadata={MARK_KEY: "injected"}))
-        if piece.tokens <= share:
-            left = len(given.lines) - count
-            why = f"{count} facts, version {given.version}"
-            out = (LeftOut(f"{left} facts of the profile", "no room"),) if left else ()
-            return Section("profile", (piece,), why), out
-    return Section("profile"), ()
+    lines = [fence.escape(fence.one_line(line)) for line in given.lines]
+
+    def piece(count: int) -> Piece:
+        text = "\n".join((PROFILE_HEADING, *lines[:count], PROFILE_END))
+        return sizes.piece(Message.user(text, metadata={MARK_KEY: "injected"}))
+
+    count = bisect_right(range(1, len(lines) + 1), share, key=lambda few: piece(few).tokens)
+    if not count:
+        return Section("profile"), ()
+    left, why = len(lines) - count, f"{count} facts, version {given.version}"
+    out = (LeftOut(f"{left} facts of the profile", "no room"),) if left else ()
+    return Section("profile", (piece(count),), why), out
 
 
 def with_person(context: Context, given: PersonSections) -> Context:

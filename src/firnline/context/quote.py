@@ -19,21 +19,22 @@ from firnline.log import fence, limits
 from firnline.log.entry import Entry
 from firnline.log.hit import Hit
 from firnline.log.message import Message
+from firnline.log.tokens import MESSAGE_TOKENS, NAME_TOKENS
 
 Group: TypeAlias = tuple[Entry, ...]
 
-_RANDOM_SHARE: Final = 0.5
-_CHANCE_MIN: Final = 0.001
+_FOUND_SHARE: Final = 0.85
+_MISSED_CHANCE: Final = 0.005
 _SMALL: Final = 1_000
-_SHARE: Final = 0.8
+_NEWEST_SHARE: Final = 16
 _TOKENS: Final = 24_000
 """More quotes than this cost more than they bring; a larger budget shows more of the newest."""
 _LARGE_SHARE: Final = 0.25
-_FRAME_TOKENS: Final = 24
+_FRAME_TOKENS: Final = 26
 """The message around quotes: its framing, first and last line."""
-_LINE_TOKENS: Final = 4
+_LINE_TOKENS: Final = 1
 """A line's number and speaker, beyond what frames a message."""
-_DAY_TOKENS: Final = 11
+_DAY_TOKENS: Final = 7
 ELSEWHERE_END: Final = "[/other conversations]"
 _PASSES: Final = 3
 """Sizes of lines are estimates on the high side; what that leaves free is used by the next pass."""
@@ -42,20 +43,30 @@ _PASSES: Final = 3
 # -- what is worth it ---------------------------------------------------------------------------
 
 
-def _likely_chance(entries: int) -> float:
-    """The chance above which an entry of a log with so many is worth a quote.
+def _likely(hits: Sequence[Hit], tokens: int) -> set[int]:
+    """The hits worth a quote: what the others of so many tokens could add is next to nothing.
 
-    Half of that of an entry chosen at random; less is noise. The newest entries are worth as much.
+    The chances of all that is left out add up to at most that of one message in 200.
     """
-    return max(_RANDOM_SHARE / max(entries, 1), _CHANCE_MIN)
+    packed: list[Hit] = []
+    for hit in hits:
+        size = hit.entry.tokens - MESSAGE_TOKENS - NAME_TOKENS
+        if size <= tokens:
+            packed.append(hit)
+            tokens -= size
+    missed, count = 0.0, len(packed)
+    while count and missed + packed[count - 1].chance <= _MISSED_CHANCE:
+        count -= 1
+        missed += packed[count].chance
+    return {hit.seq for hit in packed[:count]}
 
 
 def most_quotes(free: int) -> int:
-    """The most tokens of `free` that quotes get: all of a small room, less and less of a large one.
+    """The most tokens of `free` that quotes get: all of a small room, a part of a large one.
 
     Why: `docs/decisions.md`.
     """
-    most = min(free, _SMALL) + int(max(free - _SMALL, 0) * _SHARE)
+    most = free if free <= _SMALL else max(free - free // _NEWEST_SHARE, _SMALL)
     return min(most, max(_TOKENS, int(free * _LARGE_SHARE)))
 
 
@@ -65,10 +76,10 @@ def most_quotes(free: int) -> int:
 class HitGroups:
     """The hits for a question that can be quoted, each with what belongs to it.
 
-    What outdates a hit comes before it. `entries` is the number of the log's.
+    What outdates a hit comes before it. `limit` is the context's.
     """
 
-    def __init__(self, material: Material, entries: int) -> None:
+    def __init__(self, material: Material, limit: int) -> None:
         hits = {hit.seq: hit for hit in material.recalled}
         self.earned = frozenset(hit.seq for hit in material.recalled[: material.earned])
         """The hits that have earned their place in any context."""
@@ -79,7 +90,8 @@ class HitGroups:
         newer = (hits.get(self.outdated.get(seq, -1)) for seq in hits)
         ordered = [one for pair in zip(newer, hits.values(), strict=True) for one in pair if one]
         self.groups = _groups(ordered, material)
-        self._least = _likely_chance(entries) if material.asks else 1.0
+        likely = _likely(material.recalled, int(limit * _FOUND_SHARE)) if material.asks else set()
+        self._likely = self.earned | likely
 
     @property
     def best(self) -> list[Group]:
@@ -92,11 +104,7 @@ class HitGroups:
 
     def likely(self, first: int) -> list[Group]:
         """What is worth a quote of the entries before `first`."""
-        return [
-            group
-            for hit, group in self.groups
-            if (hit.chance >= self._least or hit.seq in self.earned) and hit.seq < first
-        ]
+        return [group for hit, group in self.groups if hit.seq in self._likely and hit.seq < first]
 
 
 def _groups(hits: Iterable[Hit], material: Material) -> list[tuple[Hit, Group]]:
@@ -129,12 +137,14 @@ def can_be_quoted(group: Group) -> bool:
 
 
 def needed(groups: Iterable[Group], sizes: Sizes, most: int) -> int:
-    """About the tokens of these groups as quotes, at most `most`; a few more than they take."""
+    """About the tokens of these groups as quotes, without those that do not fit into `most`."""
+    room = most - _frame(sizes)
     used, days = 0, set[object]()
     for group in groups:
-        used += _size(group, sizes, days)
-        if used + _frame(sizes) > most:
-            return most
+        of_group = set(days)
+        size = _size(group, sizes, of_group)
+        if used + size <= room:
+            used, days = used + size, of_group
     return used + _frame(sizes) if used else 0
 
 

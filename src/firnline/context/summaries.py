@@ -121,10 +121,10 @@ class Summaries:
             and stands_before(digest, first)
         ]
 
-    def fitting(self, room: int) -> list[Summary]:
-        """The digests of the plan, or the newest that fit."""
+    def fitting(self, room: int, first: int | None = None) -> list[Summary]:
+        """The digests of the plan, or those before `first`; or the newest of them that fit."""
         chosen: list[Summary] = []
-        for digest in reversed(self.before(self._view.next_seq)):
+        for digest in reversed(self.before(self._view.next_seq if first is None else first)):
             piece = self.piece(digest)
             if piece.tokens > room:
                 piece = self.piece(digest, residue=False)

@@ -14,6 +14,7 @@ from firnline.context.plan import Strategy, View, covering, is_question
 from firnline.context.render import GAP_NOTE, NOTES, Sizes, render_recalled, render_task
 from firnline.errors import StoreCorrupt
 from firnline.log import limits
+from firnline.log.draft import messages_size
 from firnline.log.entry import Digest, Entry, Head, Key, Topic, live
 from firnline.log.message import Message, result_ids
 from firnline.log.text import Json
@@ -251,7 +252,7 @@ async def read_frame(
 ) -> ContextFrame:
     """The frame of a conversation whose next entry is `next_seq`."""
     pinned, start = await asyncio.gather(store.pinned(key), _leading_system(store, key))
-    chars = text_size([[message.text for message in system], tools, task])
+    chars = messages_size(system) + text_size([tools, task])
     return await run_by_size(
         chars, partial(_frame, sizes, (*system, *start), pinned, tools, task, next_seq)
     )

@@ -62,8 +62,8 @@ class TextClaim:
 
 
 @lru_cache(maxsize=1_024)  # extractor, check and receipt all read the same messages
-def claims(text: str) -> tuple[TextClaim, ...]:
-    """The names, numbers, dates and URLs of the text, in order."""
+def claims(text: str, *, german: bool = False) -> tuple[TextClaim, ...]:
+    """The names, numbers, dates and URLs of the text, in order; `german` as for `names`."""
     found = list(_urls(text))
     rest = _mask(text, ((claim.start, claim.start + len(claim.value)) for claim in found))
     days = list(numbers.dates(rest))
@@ -72,7 +72,7 @@ def claims(text: str) -> tuple[TextClaim, ...]:
     rest = _mask(rest, ((time.start, time.end) for time in times))
     found += [_claim("date", text, day) for day in days]
     found += [_claim("number", text, time) for time in times]
-    named = list(names(rest))
+    named = list(names(rest, german=german))
     found += [_claim("name", text, name) for name in named]
     ids = ((n.start, n.end) for n in named if any(map(str.isdigit, rest[n.start : n.end])))
     found += [_claim("number", text, number) for number in numbers.numbers(_mask(rest, ids))]

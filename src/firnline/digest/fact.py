@@ -17,6 +17,15 @@ Place: TypeAlias = tuple[int, str, int, int]
 """When and where something was said: microseconds, conversation, sequence number, position."""
 SAID: Final = "said"
 """The source of a fact that is in the words of a conversation."""
+INSTRUCTIONS: Final = "instructions"
+"""What the person wrote of themselves into the settings of another program."""
+MEMORY: Final = "memory"
+"""What another program noted of the person, in the third person."""
+MODEL: Final = "model"
+"""What a model found in the words of a conversation; code has checked it."""
+NOTED: Final = (INSTRUCTIONS, MEMORY)
+SOURCE_KEY: Final = "fact_source"
+"""The field of a message's metadata that says which of these it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +46,8 @@ class Fact:
     `valid_from` until `valid_until`, if an end is known: by the dates in the sentence, else since
     it was said. `ended_by` are the words that ended it, and `superseded_by` is the fact that
     replaced it. It was recorded when its first evidence was said, and withdrawn at `reverted_at`.
-    `source` is ``said``, or what else it came from: ``model``, ``application``.
+    `source` is ``said``, or what else it came from: a ``model`` found it, or ``instructions`` and
+    ``memory``, the settings and notes of another program, were imported.
     """
 
     id: str

@@ -126,7 +126,8 @@ def _question(pieces: Sequence[str], *, whole: bool) -> int:
 
     The assistant's question counts only at the end of what it says.
     """
-    for number in range(len(pieces) - 1, -1 if whole else len(pieces) - 2, -1):
+    last = len(pieces) - 1
+    for number in range(last, -1 if whole else max(last - 1, -1), -1):
         if rules.cues(pieces[number]).question or (whole and asks_for(pieces[number])):
             return number
     return -1

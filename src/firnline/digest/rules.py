@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from firnline.context import marks
 from firnline.digest.claims import TextClaim, claims
 from firnline.language import prose
-from firnline.language.lexicon import NO_ENTITIES
+from firnline.language.lexicon import MONTHS, NO_ENTITIES
 from firnline.language.names import far_names, fold_name, is_everyday_word, is_german
 from firnline.language.prose import fold_text
 from firnline.language.statements import speaker
@@ -33,6 +33,7 @@ from firnline.language.statements.patterns import DIET, NAME, STATUS, kind_of
 from firnline.language.statements.preferences import LIST_SPLIT, any_of, group_text, preferences
 from firnline.language.statements.reader import statements
 from firnline.language.statements.voice import own_spans
+from firnline.language.stop_words import is_english
 from firnline.log import limits
 from firnline.log.entry import Entry
 from firnline.log.regex import regex
@@ -79,10 +80,16 @@ _AT: Final = regex(
     r"\b(?:at|with|from|via|for|by|in|near|named|called|bei|von|aus|nach|en|de|à|chez|в|из)\s\Z",
     re.IGNORECASE,
 )
-_NO_NAME_ENDS: Final = ("ese", "ish", "tion", "ment", "ness", "ting", "ity")
+_IN_TIME: Final = regex(
+    r"\b(?:in|before|after|by|until|till|since|of|from|during|early|mid|late|last|next|this|every|end)[ -]\Z",
+    re.IGNORECASE,
+)
+"""Before a month, which may be a person's name, too."""
+_GERMAN_NOUN: Final = regex(r"\w{2,}(?:[dfghklnrtz]ung|heit|keit|schaft)")
 _ACRONYM_MAX: Final = 5
 _NO_NAME: Final = regex(
     r"[IVXLC]+\.?|[A-Z]\.?|[QH][1-4]|[A-Z0-9]+(?:_[A-Z0-9]+)+|[A-Z]{2,5}-\d{3,}[A-Z]?|[A-Z]-[a-z]+"
+    r"|(?:[kMGT]W|[kMG]V|W)h?p?|[kMGT]i?[Bb](?:its?)?|[kMG]Hz|mAh?|dB|pH"
 )
 _CORRECTION_REACH: Final = 8  # entries; older statements are probably about something else
 _SECTION_WORDS_MAX: Final = 6
@@ -142,10 +149,11 @@ def extract(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     """
     found: list[dict[str, Any]] = []
     speakers: dict[int, str] = {}
-    for entry in entries:
+    said = [(entry, CODE.sub("\n", marks.said(entry.message))) for entry in entries]
+    german = _is_german_chat([text for _, text in said])
+    for entry, text in said:
         speakers[entry.seq] = entry.message.name or ""
         role = entry.message.role
-        text = CODE.sub("\n", marks.said(entry.message))
         if not text.strip() or role in ("system", "developer"):
             continue
         listed = ""
@@ -154,8 +162,19 @@ def extract(entries: Iterable[Entry]) -> list[dict[str, Any]]:
             found += stated
             if any(raw["field"] == "document_structure" for raw in stated):
                 listed += sentence
-        found += _mentions(text, entry.seq, listed, by_user=role == "user")
+        so = german and is_english(text[: limits.SENTENCE_CHARS_MAX]) is not True
+        found += _mentions(text, entry.seq, listed, by_user=role == "user", german=so)
     return list(_with_corrections(_whole_names(found), speakers))
+
+
+def _is_german_chat(texts: Sequence[str]) -> bool:
+    """Whether a third of the messages are German, and fewer English.
+
+    "95 Quadratmeter." alone shows neither; a Spanish message seldom looks German.
+    """
+    look = [text[: limits.SENTENCE_CHARS_MAX] for text in texts if text.strip()]
+    german = sum(map(is_german, look))
+    return 3 * german >= len(look) and german > sum(is_english(text) is True for text in look)
 
 
 def _sentences(text: str, role: str) -> list[str]:
@@ -251,15 +270,17 @@ def _raw(field: str, name: str, value: Json, seq: int, quote: str) -> dict[str, 
     return {"field": field, "name": name, "value": value, "seqs": [seq], "quote": quote}
 
 
-def _mentions(text: str, seq: int, listed: str, *, by_user: bool) -> Iterator[dict[str, Any]]:
+def _mentions(
+    text: str, seq: int, listed: str, *, by_user: bool, german: bool
+) -> Iterator[dict[str, Any]]:
     """The URLs and entities of a text, each once; `listed` has the names of sections."""
     seen: set[tuple[str, str]] = set()
     # The claims of sentences are needed anyway; a German one is often too short to tell its language.
-    whole = is_german(text) or len(text) > limits.SENTENCE_CHARS_MAX
+    whole = german or is_german(text) or len(text) > limits.SENTENCE_CHARS_MAX
     found = [
         (_field(claim, part, by_user=by_user), claim.value, claim.key)
         for part in ([text] if whole else prose.sentences(text))
-        for claim in claims(part)
+        for claim in claims(part, german=german)
     ]
     found += [("entities", name, name) for name in far_names(text)]
     for field, value, key in found:
@@ -278,12 +299,15 @@ def _field(claim: TextClaim, text: str, *, by_user: bool = True) -> str:
         value.casefold() in NO_ENTITIES
         or value.endswith(("ese", "ish"))
         or _NO_NAME.fullmatch(value)
+        or _GERMAN_NOUN.fullmatch(value)
     ):
+        return ""
+    before = text[max(0, claim.start - 12) : claim.start]
+    if value.casefold() in MONTHS and _IN_TIME.search(before):
         return ""
     acronym = value.isupper() and value.isalpha() and len(value) <= _ACRONYM_MAX
     if acronym or (not by_user and value[1:].islower() and is_everyday_word(value)):
         # "IBM" is a name, "VAT" is not: only one that people work at or buy from is certain.
-        before = text[max(0, claim.start - 12) : claim.start]
         return "entities" if _AT.search(before) else ""
     return "entities"
 
@@ -326,7 +350,9 @@ def _is_checkable(part: str, sentence: str) -> bool:
         return True
     if any(name in part for name in far_names(sentence)):
         return True
-    return bool(checkable) and bool(_STATES.search(part) or words > _FACT_WORDS_MIN + 1)
+    # The verbs of other languages are not listed.
+    enough = _FACT_WORDS_MIN + part.isascii()
+    return bool(checkable) and bool(_STATES.search(part) or words > enough)
 
 
 def _is_certain(claim: TextClaim, sentence: str) -> bool:

@@ -48,6 +48,7 @@ from firnline.engine.topic_assigner import TopicAssigner
 from firnline.errors import ConflictError, ModelError, StoreCorrupt, outline
 from firnline.language.questions import states_only
 from firnline.log import limits
+from firnline.log.draft import messages_size
 from firnline.log.entry import Digest, Entry, Head, Key, Scope, Topic, live
 from firnline.log.hit import Hits
 from firnline.log.threads import run_by_size, text_size
@@ -502,7 +503,7 @@ class ContextBuilder:
             self._prompts[key] = prompt_of(context)
             if len(self._prompts) > limits.PROMPTS_REMEMBERED:
                 self._prompts.popitem(last=False)
-            logger.info("%s: %s", key.conversation, context.accounting)
+            logger.debug("%s: %s", key.conversation, context.accounting)
         return context
 
     def _sizes_for(self, model: str | None) -> Sizes:
@@ -514,7 +515,7 @@ class ContextBuilder:
 async def _counted(entries: Sequence[Entry], sizes: Sizes) -> int:
     """The tokens of entries for a model."""
     there = live(entries)
-    chars = sum(len(entry.message.text) for entry in there if not sizes.knows(entry))
+    chars = messages_size([entry.message for entry in there if not sizes.knows(entry)])
     return await run_by_size(chars, lambda: sum(map(sizes.entry, there)))
 
 

@@ -94,7 +94,7 @@ class Digester:
     ) -> None:
         self._store = store
         self._count = count
-        self._spend = spend
+        self.spend = spend
         self._breaker = breaker or Breaker()
         self._writer = DigestWriter(
             store,
@@ -223,7 +223,7 @@ class Digester:
     def _check_allowed(self, key: Key) -> None:
         """Raise `ModelError` while the breaker is open or the spending limit is reached."""
         # The breaker comes last: it admits one caller, which must not be stopped afterwards.
-        refuse(key, (self._spend.wait(key, 0) if self._spend else 0.0) or self._breaker.allow())
+        refuse(key, (self.spend.wait(key, 0) if self.spend else 0.0) or self._breaker.allow())
 
     async def _carry_out(self, lease: Lease, draft: Digest, job: DigestJob) -> Digest:
         """Begin the digest, write it while the lease is renewed, and commit it."""

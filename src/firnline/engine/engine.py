@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from datetime import timedelta
 from functools import lru_cache
 from typing import Final
 
@@ -27,6 +28,8 @@ from firnline.engine.context_builder import ContextBuilder
 from firnline.engine.digester import Digester
 from firnline.engine.erasure import MessageEraser, erase_conversations_of
 from firnline.engine.events import Events, of_erase
+from firnline.engine.fact_proposer import FactProposer
+from firnline.engine.limits import FACTS_WAIT_SECONDS
 from firnline.engine.options import MemoryOptions
 from firnline.engine.pending import PendingDigests, StrategyRegistry
 from firnline.engine.people import People
@@ -38,7 +41,7 @@ from firnline.engine.recall import AUTO, Recaller, as_embedder
 from firnline.engine.repair import Repairer
 from firnline.engine.topic_assigner import TopicAssigner
 from firnline.engine.worker import Worker
-from firnline.errors import FirnlineError, UnknownPerson, outline
+from firnline.errors import FirnlineError, ModelError, UnknownPerson, outline
 from firnline.log import limits
 from firnline.log.entry import Appended, Erased, Key
 from firnline.log.message import Message
@@ -106,7 +109,8 @@ class Engine:
         )
         # Only this tenant's digests: its messages must not reach another tenant's model.
         own = frozenset({tenant})
-        self.worker = Worker(store, self.builder.digest_pending, clock=clock, tenants=own)
+        self.proposer = _proposer(store, self.people, self.model, self.digester)
+        self.worker = Worker(store, self._do_pending, clock=clock, tenants=own)
         self.pending.listeners.append(self._wake_worker)
         self._works = self._may_work = options.get("worker", True)
 
@@ -189,11 +193,33 @@ class Engine:
         try:
             if person is not None or key in self.people.known:  # else it is read when needed
                 await self.people.on_append(key, appended, person)
+                if any(message.role == "user" for message in messages):
+                    await self.ask_for_facts(key)
         except Exception as error:
             self.people.forget(key)
             if not isinstance(error, FirnlineError):
                 logger.exception("%s: internal error after an append", name)
             logger.warning("%s: its facts are read later: %s", name, outline(error))
+
+    async def ask_for_facts(self, key: Key) -> None:
+        """Let a worker ask the model, if there is one, what the person has stated."""
+        if self.proposer is not None:
+            due = self._clock() + timedelta(seconds=FACTS_WAIT_SECONDS)
+            await self._store.mark_pending(key, due)
+            self._wake_worker()
+
+    async def _do_pending(self, key: Key) -> int:
+        """What a worker does for a conversation; returns how many digests were created."""
+        failure = None
+        if self.proposer is not None:
+            try:
+                await self.proposer.propose(key)
+            except ModelError as error:  # its digests do not wait for its facts
+                failure = error
+        made = await self.builder.digest_pending(key)
+        if failure is not None:
+            raise failure
+        return made
 
     async def on_branch(self, source: Key, seq: int, key: Key) -> None:
         """After a branch was written: vectors as its source has them, and digests."""
@@ -223,7 +249,8 @@ class Engine:
         self.forget_all(erased, others)
         for one in (erased, *others):
             key = Key(self._tenant, one.conversation)
-            await self.people.reader.read(key)
+            if await self.people.reader.read(key) is not None:
+                await self.ask_for_facts(key)
             if one.digests:
                 await self.pending.on_round(key)
 
@@ -272,6 +299,13 @@ def _digester(
         breaker=options.get("breaker"),
         lease_seconds=options.get("lease_seconds", limits.LEASE_SECONDS),
     )
+
+
+def _proposer(
+    store: Store, people: People, model: ChatModel | None, digester: Digester
+) -> FactProposer | None:
+    """What asks the model for facts, within what digests may spend, too."""
+    return FactProposer(store, people.chain, model, digester.spend) if model else None
 
 
 def _prover(store: Store, options: MemoryOptions) -> Prover:

@@ -28,3 +28,5 @@ WORK_ROUNDS_MAX: Final = 1_000
 """Lookups in one step of a worker."""
 ELSEWHERE_MAX: Final = 8
 """What is shown of a person's other conversations."""
+FACTS_WAIT_SECONDS: Final = 20.0
+"""A wait before a model is asked for facts: messages that follow soon are asked about, too."""

@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 from firnline.context.person import PersonMaterial
 from firnline.digest.fact import DatedStatement, Fact, Revert, profile_facts
 from firnline.digest.facts import all_facts, statements_of
+from firnline.engine.fact_proposer import replay
 from firnline.engine.fact_reader import FactReader
 from firnline.engine.held_facts import HeldFacts, from_body, to_body, updated, version_in
 from firnline.engine.limits import ELSEWHERE_MAX
@@ -36,8 +37,8 @@ from firnline.protocols import Clock, Store
 from firnline.recall.facts import answering_facts, newest_evidence, put_facts_first
 from firnline.recall.pack import shown_tokens
 from firnline.recall.search import EntryFinder
+from firnline.store import fact_proposals, journal
 from firnline.store import facts as cards
-from firnline.store import journal
 from firnline.store.cards import PROMPT, prompt_name
 from firnline.store.facts import StatementChain
 from firnline.store.seals import ADVICE
@@ -55,12 +56,13 @@ class People:
 
     def __init__(self, store: Store, tenant: str, clock: Clock) -> None:
         self._store, self._tenant, self._clock = store, tenant, clock
-        self._chain = StatementChain(store)
-        self.reader = FactReader(store, tenant, self._chain)
+        self.chain = StatementChain(store)
+        self.reader = FactReader(store, tenant, self.chain)
         self.known = self.reader.known  # the conversations that are with a person
         self._finder = EntryFinder(store, clock=clock, conversations=ELSEWHERE_MAX)
         self._recorded: OrderedDict[Key, str] = OrderedDict()
         self._held: OrderedDict[str, HeldFacts] = OrderedDict()
+        self._support: dict[str, tuple[HeldFacts, list[str]]] = {}  # the cards that these rest on
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._catching_up: asyncio.Task[None] | None = None
 
@@ -167,7 +169,7 @@ class People:
         fields = {"person": person, "at": revert.at, "ids": sorted(gone)}
         for name in names:
             await journal.record(self._store, Key(self._tenant, name), "revert_fact", **fields)
-        await self._chain.add_revert(self._tenant, person, revert, names)
+        await self.chain.add_revert(self._tenant, person, revert, names)
         await self.held(person)
         return next(fact for fact in await self._every(person) if fact.id == fact_id)
 
@@ -177,10 +179,14 @@ class People:
         names = [card.name for card in stored if card.revert is None]
         await cards.drop(self._store, self._tenant, person, names)
         async for head in self.conversations(person):
-            key = Key(self._tenant, head.conversation)
-            await self.reader.restart(key, person, 0)
-            await self.reader.read(key, person)
+            await self._read_again(Key(self._tenant, head.conversation), person)
         return len(await self.facts(person))
+
+    async def _read_again(self, key: Key, person: str) -> None:
+        """Read all of a conversation; what a model proposed for it is recorded."""
+        await self.reader.restart(key, person, 0)
+        await self.reader.read(key, person)
+        await replay(self._store, self.chain, key, person)
 
     async def repair(self) -> list[str]:
         """Make the facts of people again whose cards are damaged; returns whose.
@@ -225,10 +231,9 @@ class People:
                 if one["person"] == person:
                     revert = Revert(one["at"], frozenset(one["ids"]))
                     reverts.setdefault(revert, []).append(key.conversation)
-            await self.reader.restart(key, person, 0)
-            await self.reader.read(key, person)
+            await self._read_again(key, person)
         for revert, names in reverts.items():
-            await self._chain.add_revert(self._tenant, person, revert, names)
+            await self.chain.add_revert(self._tenant, person, revert, names)
 
     async def all(self) -> list[Person]:
         """Every person by name; reads the heads of all conversations."""
@@ -271,9 +276,16 @@ class People:
     async def _look(self, person: str) -> tuple[HeldFacts, int]:
         """The facts that hold, and how often something of the person was erased before."""
         where, now = (self._store, self._tenant, person), self._clock()
-        newest, body, erasures = await asyncio.gather(
-            cards.newest(*where), cards.stored_state(*where), cards.erasures(*where)
-        )
+        newest, erasures = await asyncio.gather(cards.newest(*where), cards.erasures(*where))
+        known = self._held.get(person)
+        if (
+            known is not None
+            and known.is_current(newest.seal if newest else "", erasures, now)
+            and await self._is_supported(known, now)
+        ):
+            self._keep(person, known)
+            return known, erasures
+        body = await cards.stored_state(*where)
         stored = self._parsed(person, body)
         if stored is not None and not await self._is_supported(stored, now):
             stored = None
@@ -302,12 +314,16 @@ class People:
         self._held[person] = held
         self._held.move_to_end(person)
         if len(self._held) > limits.PEOPLE_REMEMBERED:
-            self._held.popitem(last=False)
+            gone, _ = self._held.popitem(last=False)
+            self._support.pop(gone, None)
 
     async def _is_supported(self, held: HeldFacts, now: datetime) -> bool:
         """Whether the conversations that the profile rests on are still there."""
-        names = held.support(profile_facts(held.shown(now)))
-        return await cards.exist(self._store, self._tenant, names)
+        known = self._support.get(held.state.person)
+        if known is None or known[0] is not held:
+            known = held, held.support(profile_facts(held.shown(now)))
+            self._support[held.state.person] = known
+        return await cards.exist(self._store, self._tenant, known[1])
 
     async def _updated(self, person: str, stored: HeldFacts | None, version: int) -> HeldFacts:
         """The state after the newest card: from the stored one, or from the beginning."""
@@ -430,6 +446,7 @@ class People:
         gone += [card for card in own if card.revert is not None and first_seq is None]
         await cards.drop(self._store, self._tenant, person, [card.name for card in gone])
         await self._drop_state(person)
+        await fact_proposals.drop(self._store, key, person, min([first, *starts]))
         await self.reader.restart(key, person, min([first, *starts]))
         await self._drop_prompts(person)
 

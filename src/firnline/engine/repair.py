@@ -19,6 +19,7 @@ from firnline.log.entry import Entry, Key, genesis, live
 from firnline.protocols import Damage, Known, Store
 from firnline.store import journal
 from firnline.store.journal import Stated
+from firnline.store.seals import CARDS
 from firnline.topics import apply_feedback, change_tags
 
 logger: Final = logging.getLogger("firnline.repair")
@@ -30,10 +31,12 @@ _RESTORED: Final = {
     **dict.fromkeys(_NEEDS_JOURNAL, "restored from the journal"),
     "head": "restored from the log",
     "keys": "removed",
+    CARDS: "forgotten, and a key whose revocation is missing is removed",
 }
 _LEFT: Final = {
     **dict.fromkeys(_NEEDS_JOURNAL, "not restored: there is no journal of it"),
     "head": "not restored: messages are damaged or missing at the end of the log",
+    CARDS: "left for the repair of facts",
 }
 
 
@@ -50,7 +53,7 @@ class Repairer:
         """
         damaged = await self._store.damage(key)
         stated, is_sound = await self._stated(key)
-        done = await self._mend(key, damaged, stated) if damaged else []
+        done = await self._mend(key, damaged, stated)
         return done if is_sound else [*done, await self._begin_journal(key)]
 
     async def _stated(self, key: Key) -> tuple[Stated | None, bool]:
@@ -61,6 +64,8 @@ class Repairer:
             return None, False
 
     async def _mend(self, key: Key, damaged: list[Damage], stated: Stated | None) -> list[str]:
+        if not damaged:
+            return []
         parts = {one.part for one in damaged}
         if stated is None:
             parts -= {*_NEEDS_JOURNAL}
@@ -76,14 +81,15 @@ class Repairer:
     async def _begin_journal(self, key: Key) -> str:
         """Replace a damaged journal by the present state, unless that is damaged, too."""
         name = key.conversation or key.tenant
-        if await self._store.damage(key):
+        if any(one.part != CARDS for one in await self._store.damage(key)):
             return f"{name}: its journal is damaged: not restored, as what it is made of is damaged"
         await journal.restart(self._store, key)
         return f"{name}: its journal is damaged: made again from what is stored"
 
     async def repair_all(self, tenant: str) -> list[str]:
-        """Repair the tenant's projects and all of its conversations."""
-        done = await self.repair(Key(tenant, ""))
+        """Repair all conversations of the tenant, its projects, and what belongs to no tenant."""
+        done = await self._mend(Key("", ""), await self._store.damage(Key("", "")), None)
+        done += await self.repair(Key(tenant, ""))
         for name in await self._store.names(tenant):
             try:
                 done += await self.repair(Key(tenant, name))

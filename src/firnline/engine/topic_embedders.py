@@ -95,8 +95,9 @@ class TopicEmbedders:
             for entry in entries
             if topics.needs_vector(entry.message, embedder.name, self._rules)
         }
-        replies = {q: a for q, a in topics.answers(entries).items() if {q, a.seq} <= texts.keys()}
-        both = [topics.answered_text(texts[q], texts[a.seq]) for q, a in replies.items()]
+        replies = {q: a for q, a in topics.answers(entries).items() if a.seq in texts}
+        there = {entry.seq: entry.message.text for entry in entries}
+        both = [topics.answered_text(there[q], there[a.seq]) for q, a in replies.items()]
         found = await embed_texts(embedder, [*texts.values(), *both])
         messages = dict(zip(texts, found[: len(texts)], strict=True))
         rounds = zip(replies.items(), found[len(texts) :], strict=True)

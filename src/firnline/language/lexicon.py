@@ -197,6 +197,13 @@ TITLES: Final = _words("dr prof mr mrs ms mx mme mlle sr sra srta herr frau dra"
 PARTICLES: Final = _words("of the de del di du des da do dos das la las los van von der den")
 """Words in lower case that may join the parts of a name: "University of Leeds"."""
 
+INSTITUTIONS: Final = _words("""
+academy arms bakery bank bar bay books cafe café cathedral chapel church clinic college diner farm foundation gallery
+garage hall hospital hotel inn institute kitchen library market park pharmacy place pub restaurant school square
+street theatre theater trust university
+""")
+"""What a name in the possessive may be the name of: "Saint Mary's Hospital"."""
+
 GERMAN_NOUNS: Final = _words("""
 abend absprache adresse anfang anleitung antwort app arbeit arzt aufgabe auftrag bedarf beispiel
 bericht besuch betrieb bezug bild bilder bild brief buch bruder büro chef chefin cousin cousine
@@ -346,6 +353,9 @@ SURNAMES: Final = (
     "熊秦邱侯陶黎贺顾郝龚邵钱严武戴莫孔"
 )
 """Chinese family names that are hardly ever other words."""
+
+MORE_SURNAMES: Final = "苏方白石金田任夏高马江洪尹薛雷史龙段叶余丁万常温康施牛樊葛安俞欧于柳"
+"""Others, which are only names after "my name is"."""
 
 PLACES_FAR: Final = _words("""
 北京 上海 天津 重庆 河北 山西 辽宁 吉林 黑龙江 江苏 浙江 安徽 福建 江西 山东 河南 湖北 湖南 广东 海南

@@ -19,6 +19,8 @@ from firnline.language.lexicon import (
     GERMAN_NOUNS,
     GIVEN_NAMES,
     GREETINGS,
+    INSTITUTIONS,
+    MORE_SURNAMES,
     PARTICLES,
     PLACE_NAMES,
     PLACES_FAR,
@@ -42,6 +44,8 @@ _GLUE: Final = regex(
 _FAR_NAMED: Final = regex(
     r"《(?P<work>[^》\n]{1,20})》|(?:叫做?|名为|称为|名字是)[“\"「『](?P<called>[^”\"」』\n]{1,12})[”\"」』]"
     rf"|(?:我叫|名叫|叫|我是)(?P<own>[{SURNAMES}][{prose.CJK}]{{1,2}})(?=[，。、！,.!\s]|\Z)"
+    rf"|(?:我叫|名叫)(?P<own2>[{MORE_SURNAMES}][{prose.CJK}]{{1,2}})(?=[，。、！,.!\s]|\Z)"
+    rf"|我是(?P<own3>苏(?![州联格])[{prose.CJK}]{{1,2}})(?=[，。、！,.!\s]|\Z)"
     rf"|(?:(?<=[在给到去为是于和与，。、])|\A)(?P<place>(?![在给到去为是于和与我你他她])(?:(?![的一])[{prose.CJK}]){{2,7}}?(?:大学|学院|公司|集团|医院|银行|研究所|研究院|工作室|中学|出版社|协会|基金会))"
     rf"|(?:(?<=[是由和与跟找给夫妻公婆友事练师哥姐弟妹妈爸子女，。、])|\A)(?P<person>(?!谢谢)[{SURNAMES}][{prose.CJK}]{{1,2}}?)"
     r"(?=教授|医生|老师|先生|女士|经理|负责|拍摄|[对说写做画管来去在和与的，。、,.!\s0-9A-Za-z]|\Z)"
@@ -74,9 +78,12 @@ _NOT_GERMAN_ALONE: Final = frozenset(
 )
 
 
-def names(text: str) -> Iterator[Mention]:
-    """The names of a text, in order; a name that is only a sentence's first word is not sure."""
-    german = is_german(text)
+def names(text: str, *, german: bool = False) -> Iterator[Mention]:
+    """The names of a text, in order; a name that is only a sentence's first word is not sure.
+
+    `german`: it is German, though a few words do not show it.
+    """
+    german = german or is_german(text)
     if any(mark in text for mark in _ELISIONS):
         text = _ELIDED.sub("  ", text)  # the "l'" of "l'Université"
     titles = list(_titles(text))
@@ -134,7 +141,7 @@ def _continues(
     if _GLUE.fullmatch(text, run[-1].end(), token.start()) is None:
         return False
     if _is_possessive(run[-1][0]) and run[0][0] != "St":
-        return False
+        return token[0].casefold() in INSTITUTIONS
     return kind == "sure" or (
         leads and (len(run) > 1 or all(_may_only_lead(word[0]) for word in run))
     )
@@ -249,6 +256,8 @@ def _run_name(text: str, run: list[re.Match[str]], *, german: bool) -> Iterator[
         strong = run[0][0].casefold() not in _POLITE
         run = run[1:]
     while run and run[-1][0].casefold() in COMMON and _may_only_lead(run[-1][0]):
+        if len(run) > 1 and _is_possessive(run[-2][0]):
+            break  # "King's College"
         run = run[:-1]
     if not run:
         return

@@ -151,6 +151,8 @@ PERSONS: Final = _words(
     "he he's him his she she's her hers er ihn ihm elle lui ella they them он она его ее еи ему"
 )
 """Those that may refer to a person."""
+_OF_NOTHING: Final = _words("likely possible probable take taken takes took true")
+"""After "it", these say something of the rest of the sentence."""
 POINTING: Final = _words(
     "that this these those one ones both das dies diese dieser dieses ese esa her his their its"
 )
@@ -234,10 +236,31 @@ def has_reference(found: Sequence[str], content_max: int = CONTENT_MAX) -> bool:
     """Whether a word refers to something outside the text, before so many words of content."""
     before = 0
     for at, word in enumerate(found):
-        if fold(word) in REFERRING and before < content_max and not _points_to_noun(found, at):
+        refers = fold(word) in REFERRING and before < content_max
+        if refers and not _points_to_noun(found, at) and not _points_inside(found, at):
             return True
         before += is_content(word)
     return False
+
+
+def _points_inside(found: Sequence[str], at: int) -> bool:
+    """Whether the word at `at` refers to a name in the text, or to nothing.
+
+    "When did Anna get her first cat", "one of Anna's films", "is it likely that Anna moves".
+    """
+    word = fold(found[at])
+    after = fold(found[at + 1]) if at + 1 < len(found) else ""
+    if word in PERSONS and any(map(_is_name, found[1:at])):
+        return True
+    if word == "that" and (after in PERSONS or after in SPEAKERS):
+        return at > 0
+    if word == "one" and after == "of":
+        return any(map(is_content, found[at + 2 :]))
+    return word == "it" and after in _OF_NOTHING and any(map(_is_name, found[at + 2 :]))
+
+
+def _is_name(word: str) -> bool:
+    return word[0].isupper() and is_content(word)
 
 
 def _points_to_noun(found: Sequence[str], at: int) -> bool:

@@ -1,4 +1,4 @@
-"""Parses JSON of any size without keeping other threads waiting.
+"""JSON of any size without keeping other threads waiting.
 
 The fast parser keeps the interpreter's lock until it is done: a second for eight megabytes of empty
 lists. Text with so many values is parsed by Python's own slower parser, which gives the lock away
@@ -14,6 +14,7 @@ from typing import Any, Final
 _COSTS: Final = {",": 1, "[": 4, "{": 4, ":": 8}
 """What the fast parser needs for a value, a list, an object and a key, in 50 nanoseconds."""
 _COST_MAX: Final = 2_000_000
+_VALUES_MAX: Final = 20_000
 _SHORT: Final = _COST_MAX // max(_COSTS.values())
 
 
@@ -39,3 +40,29 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
     if sum(text.count(mark) * cost for mark, cost in _COSTS.items()) <= _COST_MAX:
         return json.loads(text, **options)
     return _SlowDecoder(**options).decode(text)
+
+
+def dump_json(value: object) -> str:
+    """`json.dumps`, with many values in Python."""
+    return (
+        "".join(json.JSONEncoder().iterencode(value))
+        if has_many_values(value)
+        else json.dumps(value)
+    )
+
+
+def has_many_values(value: object) -> bool:
+    """Whether the fast encoder would need too long for the value."""
+    left, waiting = _VALUES_MAX, [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list | tuple):
+            waiting += one
+        else:
+            continue
+        left -= len(one) + 1
+        if left < 0:
+            return True
+    return False

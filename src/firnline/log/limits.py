@@ -11,6 +11,8 @@ NAME_CHARS_MAX: Final = 200
 """Characters in the name of a tenant, conversation or project, or in an idempotency key."""
 MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes of one message in canonical form."""
+PARTS_MAX: Final = 10_000
+"""Parts of a message's content: each step of a context looks at all of them."""
 BATCH_MESSAGES_MAX: Final = 10_000
 """Messages in one append."""
 BATCH_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -194,6 +196,12 @@ FACTS_HELD: Final = 500
 """Facts of a person that are kept ready for contexts; `facts` returns all of them."""
 PROFILE_FACTS: Final = 60
 """Facts in a profile."""
+FACTS_PROPOSED_MAX: Final = 100
+"""Facts of one answer of a model that are looked at."""
+FACTS_PROMPT_CHARS: Final = 16_000
+"""Characters of messages that a model is asked about at once for facts."""
+FACT_VALUE_CHARS_MAX: Final = 100
+"""Characters of a value that a model proposes."""
 STATEMENTS_PER_CARD: Final = 500
 """Statements that are stored together."""
 PEOPLE_REMEMBERED: Final = 256
@@ -370,6 +378,8 @@ RESOURCE_TOKENS: Final = 8_000
 # Connections of the server; docs/server.md lists those that are settings.
 HEADER_BYTES_MAX: Final = 32 * 1024
 """Bytes of a request's line and headers."""
+UPSTREAM_SECONDS: Final = 600.0
+"""How long the endpoint behind the proxy may be silent."""
 HEADER_SECONDS: Final = 20.0
 """How long a request's headers may take, from the connection or their first byte on."""
 BODY_SECONDS: Final = 3_600.0

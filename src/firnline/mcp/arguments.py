@@ -102,11 +102,14 @@ class ConversationsArguments(BaseModel):
 
 
 class ReadArguments(BaseModel):
-    """The arguments of `read`."""
+    """The arguments of `read`: a conversation, or a project."""
 
     model_config = _STRICT
 
-    conversation: Conversation
+    conversation: str = _optional_name("The conversation's name.")
+    project: str = _optional_name(
+        "Instead: the newest messages of all its conversations, in order of time."
+    )
     first_seq: FirstSeq | None = Field(
         default=None, description="Read from this message on (default: the newest messages)."
     )
@@ -126,6 +129,7 @@ class SearchArguments(BaseModel):
         min_length=1, max_length=10_000, description="Words or a question, in any language."
     )
     conversation: str = _optional_name("Only this conversation (default: all).")
+    project: str = _optional_name("Only conversations of this project.")
     date: str = Field(
         default="",
         max_length=DATE_CHARS_MAX,
@@ -150,6 +154,7 @@ class ByDateArguments(BaseModel):
         "since Monday, between 3 March and 5 March.",
     )
     conversation: str = _optional_name("Only this conversation (default: all).")
+    project: str = _optional_name("Only this project, its conversations in order of time.")
     zone: Zone = ""
     first_seq: FirstSeq = 0
     after: str = _optional_name("Continue after this conversation: next_after of the last result.")

@@ -105,15 +105,19 @@ class ConversationList(BaseModel):
 
 
 class MessagePage(BaseModel):
-    """Consecutive messages of a conversation."""
+    """Consecutive messages of a conversation, or the newest of a project."""
 
-    conversation: str
-    total: int = Field(description="The number of messages in the conversation.")
+    conversation: str = Field(description="Empty for a project.")
+    project: str = ""
+    total: int = Field(description="The number of messages in the conversation or the project.")
     messages: list[QuotedMessage]
     next_seq: int | None = Field(default=None, description="The first_seq of the next page.")
 
     def __str__(self) -> str:
         shown = self.messages
+        if self.project:
+            about = f"{self.project}: the newest {len(shown)} of {plural(self.total, 'message')}"
+            return _lines(about, *shown)
         span = (
             f"{shown[0].seq} to {shown[-1].seq} of {self.total}" if shown else "none from here on"
         )

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from firnline.errors import InputError, ModelError, ModelRefused, ModelTimeout
+from firnline.errors import InputError, ModelError, ModelRefused, ModelTimeout, cause
 from firnline.log import limits
 from firnline.log.message import utc_now
 from firnline.models.answers import load_body, read_error
@@ -125,7 +125,7 @@ class ModelEndpoint:
             try:
                 piece = await _within(wait, deadline, anext(pieces, None))
             except httpx2.RequestError as error:
-                raise _connection_failure(error) from error
+                raise _connection_failure(self._url, error) from error
             if piece is None:
                 return
             size += len(piece)
@@ -159,7 +159,7 @@ class ModelEndpoint:
         try:
             response = await _within(wait, deadline, client.send(request, stream=True))
         except httpx2.RequestError as error:
-            raise _connection_failure(error) from error
+            raise _connection_failure(self._url, error) from error
         if response.status_code == _OK:
             return response
         try:
@@ -229,7 +229,7 @@ async def _within(seconds: float, deadline: float, awaited: Awaitable[T]) -> T:
         raise ModelTimeout(f"the model took too long: {what} did not arrive in time") from error
 
 
-def _connection_failure(error: httpx2.RequestError) -> TransientFailure:
-    text = f"the model's endpoint cannot be reached: {type(error).__name__}: {error}"
+def _connection_failure(url: str, error: httpx2.RequestError) -> TransientFailure:
+    text = f"the model's endpoint {url} cannot be reached: {cause(error)}"
     kind = ModelTimeout if isinstance(error, httpx2.TimeoutException) else ModelError
     return TransientFailure(kind(text, code="connection"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Final, TypeAlias
 
 from firnline.digest.fact import Evidence, Fact
 from firnline.digest.succession import agree
@@ -13,6 +14,7 @@ from firnline.language.stems import stem
 from firnline.language.terms import index_terms
 from firnline.log.entry import Entry
 from firnline.log.hit import Hit
+from firnline.log.regex import regex
 from firnline.recall.limits import FACT_ANSWERS_MAX, FACT_HITS_READ, QUESTION_CHARS_MAX
 from firnline.recall.updates import asked_slots, asks_past, question_words, slot_vocabulary
 
@@ -35,12 +37,24 @@ def _is_asked(fact: Fact, words: set[str], slots: set[str]) -> bool:
     own = fact.subject == fact.person
     if own and slot in slots:
         return True
-    about = set(index_terms(slot if own else fact.subject))
+    named = slot if own else fact.subject
+    if not words.issuperset(_DIGITS.findall(named.casefold())):
+        return False  # another order: there may be many
+    about = _terms(named)
     numbers = {word for word in about if any(map(str.isdigit, word))}
-    if not numbers <= words or words.isdisjoint({*about, *map(stem, about)}):
+    if not numbers <= words or words.isdisjoint(about):
         return False
-    asked = {*index_terms(f"{slot} {slot_vocabulary(slot)}")}
-    return own or not words.isdisjoint({*asked, *map(stem, asked)})
+    return own or not words.isdisjoint(_terms(f"{slot} {slot_vocabulary(slot)}"))
+
+
+_DIGITS: Final = regex(r"(?<!\S)\d+(?!\S)")
+"""Numbers that are words: as they are in a question that asks for them."""
+
+
+@lru_cache(maxsize=2_048)
+def _terms(text: str) -> frozenset[str]:
+    terms = index_terms(text)
+    return frozenset({*terms, *map(stem, terms)})
 
 
 def newest_evidence(fact: Fact) -> Evidence:

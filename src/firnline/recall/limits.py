@@ -50,3 +50,5 @@ PASSAGES_LOCATED: Final = 120
 """Long messages of one search of which the passages are looked for, the best first."""
 PASSAGE_CHARS_ALL: Final = 400_000
 """Characters of all of them together."""
+WORDS_SECONDS: Final = 2.0
+"""For so long a context waits until the words of a long log are indexed."""

@@ -17,11 +17,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from firnline.context.context import BY_WORDS_ONLY
 from firnline.embedding.likeness import likeness_of
@@ -35,7 +35,7 @@ from firnline.models.guard import Breaker
 from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.chance import chances, count_earned
 from firnline.recall.copies import Copies, EntryPlace
-from firnline.recall.limits import BEHIND_MAX
+from firnline.recall.limits import BEHIND_MAX, WORDS_SECONDS
 from firnline.recall.pack import by_value, pack, passage_room, shown_tokens
 from firnline.recall.passage_finder import NearEntry, PassageFinder, VectorSearch
 from firnline.recall.passages import model_key
@@ -48,6 +48,11 @@ from firnline.recall.updates import put_current_first
 logger: Final = logging.getLogger("firnline.recall")
 
 
+_Found = TypeVar("_Found")
+
+_NOT_INDEXED: Final = (
+    "old messages are not found by their words yet: the log is still being indexed"
+)
 _TOKENS_EACH: Final = 20
 _TOKEN_CHARS: Final = 4
 _ALIKE: Final = 0.75  # a question is less like its answer than a message is like its topic
@@ -117,46 +122,41 @@ class EntryFinder:
         fails, or has not processed all entries in scope, the search goes on by words, and the
         result says so; no text of a question raises an error. Calls and results of recall tools
         come last. With `shown_from` it is for a context that shows the entries from there on: they
-        need no vectors, and repeats and calls and results of recall tools are left out.
+        need no vectors, and repeats and calls and results of recall tools are left out. It does not
+        wait for long until the words of a log are indexed, but says that they are not.
         """
         parsed = parse_question(question, self._clock())
         breadth, reach = _breadth(limit, tokens)
         copies = Copies(self._store, tenant) if scope.conversation is None else None
-        matches, asked = await asyncio.gather(
-            self._by_words(tenant, parsed.query, scope, breadth, copies),
-            self._ask(question, parsed),
-        )
-        vector = asked.vector
-        near = await self._by_meaning(tenant, vector, scope, breadth // 2, copies)
-        found = await self._candidates(tenant, parsed, (matches, near), scope, breadth, copies)
-        nearest = [cosine for there in found.values() for cosine in there.near.values()]
-        floor = min(nearest, default=None)
-        hits: list[Hit] = []
-        sure: set[tuple[str, int]] = set()
-        echoes: set[tuple[str, int]] = set()
-        for conversation, there in found.items():
-            key = Key(tenant, conversation)
-            ranked = await self._ranked(key, asked, there, scope, reach, floor)
-            hits += ranked
-            sure |= {(conversation, seq) for seq in there.sure}
-            recalled = await find_recalled([h.entry for h in ranked], partial(self._store.at, key))
-            echoes |= {(conversation, seq) for seq in recalled}
-        role = None if tokens is None else parsed.role
         for_context = shown_from is not None
+        words = self._by_words(tenant, parsed.query, scope, breadth, copies)
+        timely = _within(WORDS_SECONDS if for_context else None, words)
+        matches, asked = await asyncio.gather(timely, self._ask(question, parsed))
+        indexed, vector = matches is not None, asked.vector
+        near = await self._by_meaning(tenant, vector, scope, breadth // 2, copies)
+        given = parsed if indexed else parsed._replace(days=None)
+        matched = matches or [], near
+        found = await self._candidates(tenant, given, matched, scope, breadth, copies)
+        nearest = (cosine for there in found.values() for cosine in there.near.values())
+        floor = min(nearest, default=None)
+        sure = {(name, seq) for name, there in found.items() for seq in there.sure}
+        hits, echoes = await self._all_ranked(tenant, asked, found, scope, reach, floor)
+        role = None if tokens is None else parsed.role
         room = None if for_context else passage_room(tokens)  # a context quotes whole messages
         hits = _order(hits, echoes, packed_for=role, room=room, for_context=for_context)
         if tokens is None:
             hits = [hit for hit in hits if (hit.conversation, hit.seq) in sure]
         if copies is not None:
             hits = await copies.unite(hits)
-        hits = await put_current_first(self._store, tenant, question, parsed, hits, scope)
+        if indexed:
+            hits = await put_current_first(self._store, tenant, question, parsed, hits, scope)
         if room is not None:
             hits = await self._passages.find(tenant, asked, hits, limit=limit, tokens=tokens)
         if tokens is not None:
             packing = partial(pack, hits, size, tokens)
             hits = await run_by_size(_chars(hit.entry for hit in hits), packing)
         missing = await self._missing_vectors(tenant, question, vector, scope, shown_from)
-        hits = hits[:limit]
+        hits, missing = hits[:limit], missing if indexed else [_NOT_INDEXED, *missing]
         return Hits(hits, missing, count_earned([hit.chance for hit in hits]))
 
     # -- candidates ---------------------------------------------------------------------------
@@ -313,6 +313,26 @@ class EntryFinder:
 
     # -- ranking ------------------------------------------------------------------------------
 
+    async def _all_ranked(
+        self,
+        tenant: str,
+        asked: AskedQuestion,
+        found: Mapping[str, _Candidates],
+        scope: Scope,
+        reach: int,
+        floor: float | None,
+    ) -> tuple[list[Hit], set[tuple[str, int]]]:
+        """The entries of all conversations, and which of them are what a tool recalled."""
+        hits: list[Hit] = []
+        echoes: set[tuple[str, int]] = set()
+        for conversation, there in found.items():
+            key = Key(tenant, conversation)
+            ranked = await self._ranked(key, asked, there, scope, reach, floor)
+            hits += ranked
+            recalled = await find_recalled([h.entry for h in ranked], partial(self._store.at, key))
+            echoes |= {(conversation, seq) for seq in recalled}
+        return hits, echoes
+
     async def _ranked(
         self,
         key: Key,
@@ -361,6 +381,15 @@ class EntryFinder:
                 seq for seq, topic in of.items() if (key.conversation, topic) in scope.topics
             }
         return allowed
+
+
+async def _within(seconds: float | None, found: Awaitable[_Found]) -> _Found | None:
+    """What is found, or None if that takes longer."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await found
+    except TimeoutError:
+        return None
 
 
 async def _vectors(embedder: Embedder, asked: AskedQuestion) -> AskedQuestion:

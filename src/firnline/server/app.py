@@ -6,13 +6,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
-from typing import Final
+from functools import cache, partial
+from typing import Final, Literal
 
 from fastapi import APIRouter, FastAPI
-from pydantic import SecretStr
 from starlette.middleware import Middleware
-from starlette.responses import JSONResponse
+from starlette.responses import HTMLResponse, JSONResponse
 
 from firnline import __version__
 from firnline.embedding import LOCAL
@@ -34,6 +33,7 @@ from firnline.server.proxy import conversation_routes, response_routes
 from firnline.server.proxy import routes as proxy
 from firnline.server.proxy.upstream import Upstream
 from firnline.server.rate_limit import RateLimiter
+from firnline.server.reference import POLICY, render_reference
 from firnline.server.settings import Settings
 from firnline.server.state import Parts
 from firnline.server.streams import Streams
@@ -103,10 +103,17 @@ def create_app(settings: Settings) -> FastAPI:
     )
     mcp_mount.mount(app, parts)
 
+    reference = cache(lambda: render_reference(app.openapi()))
+
     @app.get("/openapi.json", include_in_schema=False)
     async def describe_api() -> JSONResponse:
         # It takes a fifth of a second to create, once.
         return JSONResponse(await asyncio.to_thread(app.openapi))
+
+    @app.get("/docs", include_in_schema=False)
+    async def show_api() -> HTMLResponse:
+        page = await asyncio.to_thread(reference)
+        return HTMLResponse(page, headers={"content-security-policy": POLICY})
 
     return app
 
@@ -138,8 +145,8 @@ def create_parts(settings: Settings) -> Parts:
         streams=Streams(settings.streams_max),
         drafts=Drafts(tenants.root, tenants.memory),
         telegram_worker=TelegramWorker(bots, tenants.memory, model=tenants.model, observer=observe),
-        upstream=_upstream(settings.upstream, settings.upstream_key),
-        anthropic=_upstream(settings.anthropic, settings.anthropic_key, "x-api-key"),
+        upstream=_upstream(settings, metrics, "openai"),
+        anthropic=_upstream(settings, metrics, "anthropic"),
     )
     metrics.watch(streams=lambda: parts.streams.live, drafts=lambda: parts.drafts.live)
     return parts
@@ -151,11 +158,21 @@ async def _served(keys: Keys, bots: Sequence[BotSettings]) -> set[str]:
 
 
 def _upstream(
-    url: str | None, key: SecretStr | None, key_header: str = "authorization"
+    settings: Settings, metrics: Metrics, endpoint: Literal["openai", "anthropic"]
 ) -> Upstream | None:
+    """The endpoint behind the proxy for the clients of this protocol, if it is set."""
+    ours = endpoint == "openai"
+    url = settings.upstream if ours else settings.anthropic
+    key = settings.upstream_key if ours else settings.anthropic_key
     if url is None:
         return None
-    return Upstream(url, key.get_secret_value() if key else None, key_header=key_header)
+    return Upstream(
+        url,
+        key.get_secret_value() if key else None,
+        key_header="authorization" if ours else "x-api-key",
+        seconds=settings.upstream_seconds,
+        begin_call=partial(metrics.upstream.begin, endpoint),
+    )
 
 
 def _options(settings: Settings) -> MemoryOptions:

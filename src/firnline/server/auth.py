@@ -12,7 +12,17 @@ from fastapi import Depends, Request
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from firnline.errors import BodyTooLarge, FirnlineError, Forbidden, NotReady, TooFast, Unauthorized
+from firnline.client.paths import unescape_name
+from firnline.errors import (
+    BodyTooLarge,
+    FirnlineError,
+    Forbidden,
+    NotReady,
+    TooFast,
+    Unauthorized,
+    UnknownConversation,
+    UnknownPerson,
+)
 from firnline.memory import DEFAULT_TENANT, Memory
 from firnline.server.keys import PREFIX, SCOPES
 from firnline.server.limits import SIZE_DIGITS_MAX
@@ -28,12 +38,22 @@ from firnline.server.peer import (
 from firnline.server.problems import error_response
 from firnline.server.state import Parts
 
-PUBLIC: Final = frozenset({"/livez", "/readyz", "/openapi.json"})
+PUBLIC: Final = frozenset({"/livez", "/readyz", "/openapi.json", "/docs"})
 """Paths that need no key."""
 WEBHOOKS: Final = "/telegram/"
 """Requests under this path authenticate with their own secret."""
 IMPORT: Final = "/api/v1/import"
 _EVERYTHING: Final = frozenset(SCOPES)
+_PERSONAL: Final = frozenset(
+    {
+        *("/conversations", "/search", "/people", "/dates"),
+        *("/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens"),
+    }
+)
+"""What a key for one person may use besides their conversations."""
+_FAMILIES: Final = ("/branches", "/lineage")
+"""What names conversations that may be of others."""
+_ONE_PERSON: Final = "the API key is for one person; this needs a key for the whole tenant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +65,8 @@ class Caller:
     scopes: frozenset[str]
     token: str = ""
     """A key that is not ours: for the endpoint behind the proxy."""
+    person: str | None = None
+    """Of a key for one person: every request with it is theirs."""
 
 
 class AuthMiddleware:
@@ -93,7 +115,7 @@ class AuthMiddleware:
                 if not self._parts.ready:
                     raise NotReady
                 raise Unauthorized
-            return Caller(grant.id, grant.tenant, grant.scopes)
+            return Caller(grant.id, grant.tenant, grant.scopes, person=grant.person)
         settings = self._parts.settings
         if settings.auth == "proxy" and is_trusted(scope, settings.proxies):
             _check_site(headers, headers.get("x-forwarded-host"))
@@ -184,6 +206,36 @@ def parts_of(request: Request) -> Parts:
     return parts
 
 
+def person_of(request: Request, given: str | None = None) -> str | None:
+    """Whom a request is with: the person of its key, or the one that it names."""
+    own = caller_of(request).person
+    if own is not None and given not in (None, own):
+        raise Forbidden("the API key is for another person")
+    return given if own is None else own
+
+
+async def _check_person(request: Request, memory: Memory, person: str) -> None:
+    """With a key for one person, only that person's conversations exist.
+
+    Deny by default: what is for the whole tenant is only allowed if it is listed here, and then
+    its route asks `person_of`.
+    """
+    path: str = request.scope["route"].path
+    names = request.path_params
+    if path.startswith("/conversations/{") and not path.endswith(_FAMILIES):
+        if "branches" in request.query_params:
+            raise Forbidden(_ONE_PERSON)
+        name = unescape_name(names["conversation"])
+        head = await memory.head(name)
+        if head is not None and head.person != person:
+            raise UnknownConversation(f"there is no conversation {name!r}")
+    elif path.startswith("/people/{"):
+        if unescape_name(names["person"]) != person:
+            raise UnknownPerson(f"there is no person {unescape_name(names['person'])!r}")
+    elif path not in _PERSONAL:
+        raise Forbidden(_ONE_PERSON)
+
+
 def charge(request: Request, tokens: int) -> None:
     """Charge tokens that were stored or sent to the caller's rate limit."""
     parts_of(request).tokens.charge(caller_of(request).id, tokens)
@@ -194,7 +246,10 @@ def _needs(scope: str) -> Any:
         caller = caller_of(request)
         if scope not in caller.scopes:
             raise Forbidden(f"the API key lacks the scope {scope}")
-        return await parts_of(request).tenants.memory(caller.tenant)
+        memory = await parts_of(request).tenants.memory(caller.tenant)
+        if caller.person is not None:
+            await _check_person(request, memory, caller.person)
+        return memory
 
     return Depends(memory)
 

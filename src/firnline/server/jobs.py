@@ -219,7 +219,7 @@ def unnamed_file() -> BinaryIO:
 
 def upload_path(upload: ScratchFolder, name: str) -> Path:
     """Where to write an uploaded file that its client calls `name`."""
-    return upload.path / _safe(name)
+    return upload.file(_safe(name))
 
 
 def _safe(name: str) -> str:

@@ -25,7 +25,7 @@ from firnline.log.text import clean_name, clean_text
 from firnline.log.wire import parse_unique
 from firnline.protocols import Clock
 from firnline.server.limits import KEY_CACHE_SECONDS, KEY_NAME_CHARS_MAX, KEYS_CACHED
-from firnline.store.cards import TenantCards
+from firnline.store.cards import KEY, REVOKED, TenantCards
 
 PREFIX: Final = "fl"
 SCOPES: Final = ("read", "write", "admin", "metrics")
@@ -35,8 +35,6 @@ _INCLUDED: Final = {
     "admin": set(SCOPES),
     "metrics": {"metrics"},
 }
-_KIND: Final = "key"
-_REVOKED: Final = "key-revoked"
 NO_TENANT: Final = ""  # keys are read before the tenant is known
 _ID_BYTES: Final = 8
 _SECRET_BYTES: Final = 32
@@ -54,6 +52,7 @@ class ApiKey:
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
     digest: str = ""
+    person: str | None = None
 
     def state(self, now: datetime) -> str:
         """``active``, ``expired`` or ``revoked``."""
@@ -64,12 +63,16 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a valid key allows: these scopes, on the conversations of this tenant."""
+    """What a valid key allows: these scopes, on the conversations of this tenant.
+
+    With a `person`, only on that person's.
+    """
 
     id: str
     tenant: str
     scopes: frozenset[str]
     name: str = ""
+    person: str | None = None
 
 
 class Keys:
@@ -91,8 +94,12 @@ class Keys:
         name: str = "",
         scopes: Iterable[str] = ("read", "write"),
         expires_in: timedelta | None = None,
+        person: str | None = None,
     ) -> tuple[ApiKey, str]:
-        """Create a key; returns it with its token, which is not stored."""
+        """Create a key, for all of a tenant or for one person of it.
+
+        Returns it with its token, which is not stored.
+        """
         chosen = tuple(scope for scope in SCOPES if scope in set(scopes))
         unknown = set(scopes) - set(SCOPES)
         if unknown or not chosen:
@@ -110,6 +117,7 @@ class Keys:
             created_at=now,
             expires_at=None if expires_in is None else now + expires_in,
             digest=await self._digest(secret),
+            person=None if person is None else clean_name(person, "person"),
         )
         await self._cards.put(_card(key))
         return key, f"{PREFIX}_{key.id}_{secret}"
@@ -125,7 +133,7 @@ class Keys:
         if key is None or not same or key.state(self._clock()) != "active":
             return None
         allowed = frozenset[str]().union(*(_INCLUDED[scope] for scope in key.scopes))
-        return Grant(key.id, key.tenant, allowed, key.name)
+        return Grant(key.id, key.tenant, allowed, key.name, key.person)
 
     async def tenants(self) -> set[str]:
         """The tenants that have a key that is valid now."""
@@ -136,7 +144,7 @@ class Keys:
         """All keys, or those of a tenant, including revoked ones; oldest first."""
         found: list[ApiKey] = []
         after = ""
-        while page := await self._cards.find(_KIND, after=after, limit=limits.PAGE_MAX):
+        while page := await self._cards.find(KEY, after=after, limit=limits.PAGE_MAX):
             found += await self._read(page)
             after = page[-1].name
         chosen = [key for key in found if tenant is None or key.tenant == tenant]
@@ -148,7 +156,7 @@ class Keys:
         if key.revoked_at is None:
             key = replace(key, revoked_at=self._clock())
             # A separate mark: a concurrent rotation may write the old state of the key.
-            mark = replace(_card(key), kind=_REVOKED)
+            mark = replace(_card(key), kind=REVOKED)
             await self._save(key, mark)
         return key
 
@@ -158,13 +166,15 @@ class Keys:
         if old.state(now) != "active":
             raise InputError(f"key {key_id} is {old.state(now)}; create a new one")
         left = None if old.expires_at is None else old.expires_at - now
-        made = await self.create(old.tenant, name=old.name, scopes=old.scopes, expires_in=left)
+        made = await self.create(
+            old.tenant, name=old.name, scopes=old.scopes, expires_in=left, person=old.person
+        )
         ends = now + max(overlap, timedelta())
         await self._save(replace(old, expires_at=min(ends, old.expires_at or ends)))
         return made
 
     async def _key(self, key_id: str) -> ApiKey:
-        found = await self._cards.find(_KIND, names=[key_id])
+        found = await self._cards.find(KEY, names=[key_id])
         if not found:
             raise InputError(f"there is no key {key_id!r}; run `firnline keys list`")
         return (await self._read(found))[0]
@@ -176,7 +186,7 @@ class Keys:
     async def _read(self, cards: Sequence[Card]) -> list[ApiKey]:
         """The keys in cards; a revocation mark overrides the card of the key."""
         names = [card.name for card in cards]
-        marks = await self._cards.find(_REVOKED, names=names, limit=len(names))
+        marks = await self._cards.find(REVOKED, names=names, limit=len(names))
         ended = {key.id: key.revoked_at for key in map(_from_card, marks)}
         keys = map(_from_card, cards)
         return [replace(key, revoked_at=key.revoked_at or ended.get(key.id)) for key in keys]
@@ -189,7 +199,7 @@ class Keys:
             return cached[1]
         if len(key_id) != 2 * _ID_BYTES:
             return None
-        found = await self._cards.find(_KIND, names=[key_id])
+        found = await self._cards.find(KEY, names=[key_id])
         key = (await self._read(found))[0] if found else None
         if len(self._cache) >= KEYS_CACHED:
             self._cache.clear()
@@ -198,9 +208,9 @@ class Keys:
 
     async def _digest(self, secret: str) -> str:
         if self._secret is None:
-            made = Card(tenant=NO_TENANT, kind="secret", name=_KIND, body=secrets.token_bytes(32))
+            made = Card(tenant=NO_TENANT, kind="secret", name=KEY, body=secrets.token_bytes(32))
             await self._cards.put(made, absent=True)
-            found = await self._cards.find("secret", names=[_KIND])
+            found = await self._cards.find("secret", names=[KEY])
             self._secret = found[0].body
         return hmac.new(self._secret, secret.encode(errors="replace"), hashlib.sha256).hexdigest()
 
@@ -213,7 +223,7 @@ _TIMES: Final = ("created_at", "expires_at", "revoked_at")
 def _card(key: ApiKey) -> Card:
     fields: dict[str, Any] = asdict(key)
     fields |= {name: fields[name] and format_time(fields[name]) for name in _TIMES}
-    return Card(tenant=NO_TENANT, kind=_KIND, name=key.id, body=json.dumps(fields).encode())
+    return Card(tenant=NO_TENANT, kind=KEY, name=key.id, body=json.dumps(fields).encode())
 
 
 def _from_card(card: Card) -> ApiKey:

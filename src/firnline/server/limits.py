@@ -96,3 +96,7 @@ PROBE_SECONDS: Final = 2.0
 """How long a probe waits for the store; other calls wait longer for it to restart."""
 TELEGRAM_SECONDS: Final = 30.0
 """How long Telegram may take for an answer."""
+CHECKUP_SECONDS: Final = 5.0
+"""How long `firnline doctor` waits for an endpoint."""
+CHECKUP_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Bytes that it reads of an endpoint's list of models."""

@@ -41,10 +41,18 @@ async def running(parts: Parts) -> AsyncIterator[None]:
 def _endpoint(parts: Parts) -> Endpoint | None:
     if find_spec("mcp") is None:
         return None
-    from firnline.mcp.endpoint import Endpoint  # noqa: PLC0415 - an optional extra
+    from firnline.mcp.endpoint import Endpoint, named_person  # noqa: PLC0415 - an optional extra
 
     most = parts.settings.body_bytes_max
-    return Endpoint(parts.tenants.memory, _caller, charge=parts.tokens.charge, body_bytes_max=most)
+    charge = parts.tokens.charge
+
+    def person(scope: Scope) -> str | None:
+        caller: Caller | None = scope["state"].get("caller")
+        return caller.person if caller and caller.person is not None else named_person(scope)
+
+    return Endpoint(
+        parts.tenants.memory, _caller, charge=charge, person=person, body_bytes_max=most
+    )
 
 
 async def _caller(scope: Scope) -> Caller | None:

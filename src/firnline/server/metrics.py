@@ -29,6 +29,7 @@ from firnline.log.message import utc_now
 from firnline.memory import Memory
 from firnline.protocols import Clock, Event, Pending
 from firnline.server.limits import GAUGES_FRESH_SECONDS, LABELS_MAX, PROBE_SECONDS
+from firnline.server.upstream_metrics import UpstreamMetrics
 
 logger: Final = logging.getLogger("firnline.server")
 
@@ -80,6 +81,7 @@ class Metrics:
         self._requests = _Requests(self.registry)
         self._events = _Events(self.registry)
         self._gauges = _Gauges(self.registry)
+        self.upstream = UpstreamMetrics(self.registry)
         self._refresh_lock = asyncio.Lock()
         self._refreshed = float("-inf")
 

@@ -28,7 +28,9 @@ _FORWARDED: Final = regex(
     r"|surrogate-capability|(x-)?ssl-client-.*|x-varnish.*|x-haproxy-.*|x-nginx-.*|x-envoy-.*"
     r"|cf-.*|cdn-.*|x-edge-.*|(x-)?akamai-.*|x-amz-cf-.*|x-amzn-.*|x-azure-.*|x-arr-.*|x-ms-original-.*"
     r"|x-cloud-trace-context|x-goog-iap-.*|x-appengine-.*|fly-.*|x-vercel-.*|(x-)?ngrok-.*"
-    r"|x-github-codespaces.*|x-replit-.*|tailscale-.*|true-client.*",
+    r"|x-github-codespaces.*|x-replit-.*|tailscale-.*|true-client.*|x-source-.*|x-rewrite-.*"
+    r"|x-sucuri-.*|(x-)?incap-.*|(x-)?fastly-.*|x-kong-.*|x-traefik-.*|x-(api)?gateway-.*|x-waf-.*"
+    r"|x-lb-.*|x-client-.*|x-cluster-.*|x-request-start|x-queue-start|x-served-by|x-cache.*",
     re.IGNORECASE,
 )
 """Headers that proxies add."""

@@ -9,7 +9,6 @@ it. A hash over all recorded messages proves that a record is what was sent to t
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -20,7 +19,9 @@ from firnline.context.context import Context, Piece
 from firnline.engine.turn import Turn
 from firnline.errors import StoreCorrupt
 from firnline.log import zstd
+from firnline.log.draft import messages_size
 from firnline.log.entry import Card
+from firnline.log.json_text import dump_json
 from firnline.log.message import Message, encode_json, format_time
 from firnline.log.threads import run_by_size
 from firnline.log.wire import parse_unique
@@ -37,11 +38,12 @@ _VERSION: Final = 1
 async def record(memory: Memory, context: Context, seq: int, **facts: Any) -> None:
     """Record the prompt behind the answer `seq`, with more facts about the turn."""
     packing = partial(pack, context, {"answer": seq, **facts})
+    size = messages_size([piece.message for piece in context.pieces])
     card = Card(
         tenant=memory.tenant,
         kind=KIND,
         name=prompt_name(context.conversation, seq),
-        body=await run_by_size(context.tokens, packing),
+        body=await run_by_size(size, packing),
         conversation=context.conversation,
     )
     await memory.cards.put(card)
@@ -141,7 +143,7 @@ def pack(context: Context, facts: Mapping[str, Any]) -> bytes:
         "sha256": _digest([_recorded(piece) for piece in context.pieces]),
         "pieces": pieces,
     }
-    return zstd.compress(json.dumps(record).encode())
+    return zstd.compress(dump_json(record).encode())
 
 
 def _recorded(piece: Piece) -> dict[str, Any]:

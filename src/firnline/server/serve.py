@@ -26,7 +26,7 @@ from firnline.server.limits import DRAIN_DELAY_SECONDS
 from firnline.server.sample import CONVERSATION, add_samples
 from firnline.server.settings import Settings
 from firnline.server.state import Parts
-from firnline.store import open_store, redact_url
+from firnline.store import is_unusable_file, open_store, redact_url
 from firnline.store.cards import TenantCards
 
 _BACKLOG: Final = 2_048
@@ -92,7 +92,7 @@ def lines_for(settings: Settings, url: str, *, sample: bool = False) -> list[str
     return [
         f"Firnline serves {redact_url(settings.store)}",
         f"  Page       {url}/{place}",
-        f"  API        {url}/api/v1      (OpenAPI: {url}/openapi.json)",
+        f"  API        {url}/api/v1      (its reference: {url}/docs)",
         f"  OpenAI     {url}/v1          (base_url of any OpenAI client; answers: {answers})",
         f"  Anthropic  {url}             (base_url of any Anthropic client)",
         f"  MCP        {url}/mcp",
@@ -116,7 +116,8 @@ def _secrets(settings: Settings) -> list[str]:
 async def check(settings: Settings) -> None:
     """Check the store, and that there is an API key if the server is reachable from outside.
 
-    An unavailable store is retried later, unless keys have to be read from it now.
+    An unavailable store is retried later, unless keys have to be read from it now, or it is a file
+    that cannot be created.
     """
     open_to_all = settings.open or settings.auth == "proxy"
     store = open_store(settings.store)
@@ -124,7 +125,7 @@ async def check(settings: Settings) -> None:
         await store.open()
         keys = [] if open_to_all else await Keys(TenantCards(store, NO_TENANT)).all()
     except StoreUnavailable:
-        if open_to_all:
+        if open_to_all and not is_unusable_file(settings.store):
             return
         raise
     finally:

@@ -76,6 +76,11 @@ class Settings(BaseSettings):
         None, description="Anthropic endpoint behind /v1/messages, up to /v1"
     )
     anthropic_key: SecretStr | None = Field(None, description="API key of that endpoint")
+    upstream_seconds: float = Field(
+        limits.UPSTREAM_SECONDS,
+        gt=0,
+        description="longest silence of an endpoint: before its answer, or within it",
+    )
     window_tokens: int | None = Field(
         None,
         ge=WINDOW_TOKENS_MIN,

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from firnline.errors import BadURL, StoreError
+from firnline.errors import BadURL, InputError, StoreCorrupt, StoreError
 from firnline.log.message import utc_now
 from firnline.log.regex import regex
-from firnline.protocols import Clock, Store
+from firnline.protocols import Clock, Finding, Store
 from firnline.store.files import local_path
 from firnline.store.ram import RamStore
 from firnline.store.sqlite import SqliteStore
 
-__all__ = ["RamStore", "SqliteStore", "missing_file", "open_store", "redact_url"]
+__all__ = [
+    "RamStore",
+    "SqliteStore",
+    "is_unusable_file",
+    "missing_file",
+    "open_store",
+    "redact_url",
+    "restore_backup",
+]
 
 _KNOWN = "use sqlite:///FILE, postgresql://HOST/DATABASE, mongodb://HOST/DATABASE or memory:"
 
@@ -96,12 +106,57 @@ def _mongo(url: str, clock: Clock) -> Store:
     return MongoStore(url, clock=clock)
 
 
+@runtime_checkable
+class Restorable(Protocol):
+    """An optional part of a store: what `backup` wrote can be read into a new place."""
+
+    async def restore_backup(self, path: Path) -> None:
+        """Read a backup; the store is not open, and its place is empty.
+
+        `InputError` if there is something already, or the file is no backup of such a store.
+        """
+        ...
+
+
+async def restore_backup(path: Path, url: str) -> list[Finding]:
+    """Read a backup into the empty store at `url`, and check every page and row of it.
+
+    `StoreCorrupt` if something of it is damaged: it is there, but it should not be used.
+    """
+    if not await asyncio.to_thread(path.is_file):
+        raise InputError(f"there is no backup at {path}")
+    store = open_store(url)
+    if not isinstance(store, Restorable):
+        raise InputError(f"{redact_url(url)} is lost when the command ends; name a permanent store")
+    await store.restore_backup(path)
+    await store.open()
+    try:
+        findings = await store.check(thorough=True)
+    finally:
+        await store.close()
+    if broken := [finding for finding in findings if finding.state == "broken"]:
+        what = "; ".join(f"{finding.what}: {finding.detail}" for finding in broken)
+        raise StoreCorrupt(f"{path} was restored, but it is damaged: {what}")
+    return findings
+
+
 def missing_file(url: str) -> Path | None:
     """The file that a store at `url` would have to create, or None if no file is missing."""
     if not url.startswith("sqlite:///"):
         return None
     path = local_path(unquote(_split(url).path)[1:])
     return None if path.exists() else path
+
+
+def is_unusable_file(url: str) -> bool:
+    """Whether a store that could not be opened is a file that waiting does not bring.
+
+    A database server, or a file that another process has locked, may be back in a moment.
+    """
+    if not url.startswith("sqlite:///"):
+        return False
+    path = local_path(unquote(_split(url).path)[1:])
+    return not (path.exists() and os.access(path, os.R_OK | os.W_OK))
 
 
 def _options(url: str, query: str) -> dict[str, str]:

@@ -12,11 +12,16 @@ from firnline.log import limits
 from firnline.log.entry import Card, Key, genesis
 from firnline.log.message import encode_json, from_microseconds, microseconds
 from firnline.log.text import clean_name
-from firnline.protocols import Store
+from firnline.protocols import Damage, Store
 from firnline.store.rows import SEQ_MAX
+from firnline.store.seals import ADVICE, CARDS
 
 PROMPT: Final = "prompt"
 DRAFT: Final = "draft"
+KEY: Final = "key"
+REVOKED: Final = "key-revoked"
+FACT: Final = "fact"
+ERASURES: Final = "fact-erasures"
 _LAST: Final = "\U0010ffff"
 
 
@@ -170,3 +175,28 @@ def verify_card(
         return replace(card, updated_at=from_microseconds(updated_at))
     except (ValueError, OverflowError, TypeError) as error:
         raise StoreCorrupt("the row of a card is damaged") from error
+
+
+def missing_card(kind: str, name: str) -> StoreCorrupt:
+    """The error for a card that vanished, or whose row is not the one written last."""
+    return StoreCorrupt(f"{_missing(kind, name)}; {ADVICE}")
+
+
+def card_damage(name: str, kind: str, card: str) -> Damage:
+    """The damage that is a missing card of a conversation; of a tenant if it has no name."""
+    of = f"{name}: " if name else ""
+    return Damage(CARDS, f"{of}{_missing(kind, card)}")
+
+
+def _missing(kind: str, name: str) -> str:
+    return f"the card {name!r} ({kind}) is missing, or older than the one written last"
+
+
+def dropped_with(kind: str, name: str) -> tuple[tuple[str, str], ...]:
+    """What a repair drops with a missing card, as kinds and names; none if others repair it.
+
+    A key whose revocation is missing must not be valid again.
+    """
+    if kind in (FACT, ERASURES):
+        return ()
+    return ((REVOKED, name), (KEY, name)) if kind == REVOKED else ((kind, name),)

@@ -23,14 +23,13 @@ from firnline.log import limits
 from firnline.log.entry import Card, Key, genesis
 from firnline.log.message import encode_json
 from firnline.protocols import Store
+from firnline.store.cards import ERASURES, FACT
 from firnline.store.limits import FACT_TRIES
 
 logger: Final = logging.getLogger("firnline.facts")
 
-FACT: Final = "fact"
 PROFILE: Final = "profile"
 PROGRESS: Final = "fact-progress"
-ERASURES: Final = "fact-erasures"
 _LAST: Final = 10**12  # numbers are counted down from here, so that the newest card sorts first
 _AT_ONCE: Final = 200
 

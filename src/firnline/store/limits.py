@@ -38,3 +38,7 @@ LOG_BYTES_HEALTHY: Final = 256 * 1024 * 1024
 """Bytes of a write-ahead log; a larger one is a warning."""
 FACT_TRIES: Final = 60
 """Attempts to change facts while others do."""
+MISSING_CARD_SECONDS: Final = 0.05
+"""How long a card that is just being written or dropped gets to be complete."""
+MISSING_CARD_TRIES: Final = 5
+"""How often it is looked for."""

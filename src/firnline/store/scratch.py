@@ -1,24 +1,29 @@
 """Temporary files with users' text, of which nothing stays, even if the process is killed.
 
 A folder is locked while its process lives. The lock ends with the process, so the next one that
-needs such a folder, or the next start of the server, finds what a killed process has left.
+needs such a folder, or the next start of the server, finds what a killed process has left. On
+Linux, `ScratchFolder.file` has no name, so its text is gone with the process.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import stat
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 try:
     import fcntl
+    import resource
 except ImportError:  # Windows: folders are deleted at their end, but not after a crash
     fcntl = None  # type: ignore[assignment]
 
 PREFIX: Final = "firnline-scratch-"
+_NUMBERS_MAX: Final = 4096
+_turns: Final = itertools.count()
 
 
 class ScratchFolder:
@@ -27,6 +32,7 @@ class ScratchFolder:
     def __init__(self) -> None:
         remove_stale()
         self.path, self._lock = _create()
+        self._files: list[BinaryIO] = []
 
     def __enter__(self) -> Path:
         return self.path
@@ -34,13 +40,41 @@ class ScratchFolder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def file(self, name: str) -> Path:
+        """The path of a new file, to be written and read as often as needed until `close`."""
+        path = self.path / name
+        with path.open("xb") as file:
+            own = _keep_open(file)
+        if own is not None:  # each time it is opened, it is another reader of the same file
+            self._files.append(own)
+            path.unlink()
+            path.symlink_to(f"/proc/self/fd/{own.fileno()}")
+        return path
+
     def close(self) -> None:
         """Delete the folder; again does nothing."""
         if self._lock is None:
             return
         shutil.rmtree(self.path, ignore_errors=True)
+        for file in self._files:  # then, so that no path leads to another file of this number
+            file.close()
         os.close(self._lock)
         self._lock = None
+
+
+def _keep_open(file: BinaryIO) -> BinaryIO | None:
+    """The same open file under a number that is not soon used again; None if it cannot be reopened.
+
+    Otherwise a late reader, whose job was canceled, could find another tenant's file there.
+    """
+    if fcntl is None or not Path(f"/proc/self/fd/{file.fileno()}").exists():
+        return None
+    most = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] % 2**31, _NUMBERS_MAX)
+    number = most // 2 + next(_turns) % max(most // 2 - 1, 1)
+    try:
+        return os.fdopen(fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, number), "rb")
+    except OSError:  # too many open files
+        return None
 
 
 def remove_stale() -> None:

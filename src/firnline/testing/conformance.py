@@ -32,6 +32,7 @@ from firnline.testing.damage_suite import DamageConformance
 from firnline.testing.digests_suite import DigestingConformance, reopen
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, Ticking, draft, drafts
 from firnline.testing.erasure_suite import ErasingConformance
+from firnline.testing.search_suite import SearchConformance
 from firnline.testing.views_suite import ViewingConformance
 
 HOSTILE_TEXTS: Final = (
@@ -65,6 +66,7 @@ HERE: Final = Scope(conversation=KEY.conversation)
 class StoreConformance(
     DigestingConformance,
     ViewingConformance,
+    SearchConformance,
     KeepingConformance,
     DamageConformance,
     ErasingConformance,

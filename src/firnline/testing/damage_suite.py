@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from firnline.errors import StoreCorrupt
-from firnline.log.entry import Digest, Key, Project, Topic
+from firnline.log.entry import Card, Digest, Key, Project, Topic
 from firnline.protocols import Store
 from firnline.testing.digests_suite import reopen
 from firnline.testing.drafts import KEY, OTHER, START, draft
@@ -44,8 +45,12 @@ DAMAGES: Final[Mapping[str, Callable[[Store], Awaitable[Any]]]] = {
     "progress": lambda store: store.topics(KEY),
     "project gone": lambda store: store.projects(KEY.tenant),
     "project task": lambda store: store.projects(KEY.tenant),
+    "card gone": lambda store: store.cards("draft", tenant=KEY.tenant, names=[KEY.conversation]),
+    "card of a tenant gone": lambda store: store.cards("key", tenant=KEY.tenant, prefix="b"),
 }
 """Each kind of damage, and the read that must notice it."""
+
+OF_TENANT: Final = ("project gone", "project task", "card of a tenant gone")
 
 
 class DamageConformance:
@@ -71,10 +76,11 @@ class DamageConformance:
         await reopen(store)
         with pytest.raises(StoreCorrupt):
             await DAMAGES[what](store)
-        of = PROJECTS if what in ("project gone", "project task") else KEY
+        of = PROJECTS if what in OF_TENANT else KEY
         assert await store.damage(of)
         assert await store.damage(OTHER) == []
-        (rows,) = [item for item in await store.check(thorough=True) if item.what == "rows"]
+        about = "cards" if what.startswith("card") else "rows"
+        (rows,) = [item for item in await store.check(thorough=True) if item.what == about]
         assert rows.state == "broken"
 
     async def test_what_was_sealed_stays_sealed_whatever_changes(self, store: Store) -> None:
@@ -104,7 +110,11 @@ class DamageConformance:
         assert await store.damage(KEY) == await store.damage(PROJECTS) == []
         assert [entry.seq for entry in await store.pinned(KEY)] == [0]
         assert await store.members(KEY, 1) == [0, 2]
+        assert await store.drop_cards("key", KEY.tenant, names=["b"]) == 1
         await store.erase(KEY)
+        await reopen(store)
+        assert await store.cards("draft")
+        assert not await store.cards("key")
         assert {item.state for item in await store.check(thorough=True)} <= {"ok", "warning"}
 
 
@@ -125,3 +135,6 @@ async def _fill(store: Store) -> None:
     await store.assign(KEY, topics, {0: 0, 1: 0, 2: 1}, revision=0, next_seq=3)
     for name in ("p", "q"):
         await store.save_project(KEY.tenant, Project(name, task="climb"))
+    for conversation in (KEY.conversation, OTHER.conversation):
+        own = Card(tenant=KEY.tenant, kind="draft", name=conversation, conversation=conversation)
+        await store.put_cards([own, replace(own, kind="key", name="b", conversation=None)])

@@ -79,7 +79,7 @@ PROMISES: Final = (
         "The room of a context is split by what there is to show: the newest question and "
         "the tool results that follow it are whole if they fit, and a context of 1,000 "
         "tokens or more finds the answers that recall finds with 85% of its tokens, but for"
-        " three in a hundred.",
+        " one in a hundred.",
         "Fixed shares waste room in one prompt and lack it in the next.",
     ),
     Promise(

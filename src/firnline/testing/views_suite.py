@@ -10,57 +10,13 @@ from pathlib import Path
 import pytest
 
 from firnline.errors import ConflictError, InputError, UnknownConversation
-from firnline.log.entry import Digest, EntryDraft, Scope, Topic
-from firnline.log.message import Message, ToolCall
+from firnline.log.entry import Digest, Scope, Topic
+from firnline.log.message import Message
 from firnline.protocols import Clock, Store, TopicAssignments, Vector
-from firnline.store.ram import RamStore
 from firnline.testing.digests_suite import reopen
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, Ticking, draft, drafts
 
 MODEL, NEWER = "model-1", "model-2"
-
-SPOKEN = (
-    "The apartments near the station are running out; an apartment costs 1,200 a month.",
-    "I was studying the studies that students study, and organized the organization's files.",
-    "She flies to the cities, carries the babies' bags and tries universities and universes.",
-    "Running runners ran; hopping, hoped, hopes; generalizations of relational databases.",
-    "Die Wohnung war schön, die Wohnungen sind größer; Straße oder STRASSE, Müßiggang.",
-    "Häuser, Kinder und Donaudampfschifffahrtsgesellschaft: der Kapitän heißt Jürgen Groß.",
-    "Le café naïf de Zoë à Besançon; año nuevo, mañana; coração; Привет, мир! γάλα",
-    "Anna-Lena O'Neil, Dr. Müller-Lüdenscheidt and José meet McDonald's van der Berg.",
-    "Order AB-1234x, invoice #2024/07-991, v2.10.3rc1, 3.14159, 0xDEADBEEF, Q3FY25s, 42nds",
-    "Mail anna.schmidt+news@example.co.uk or root@localhost about https://example.com/a_b?c=d",
-    "call find_order(order_id) in __init__.py, see MAX_RETRY_COUNTS and _private__names_ ___",
-    "明日は東京都へ行きます。京都の東、iPhone15を買った。",
-    "서울에서 만나요 그리고 สวัสดีครับ ภาษาไทย 我们在北京大学学习 🎉🎂 ok",
-    "x y z I a 7 ' -- !? \u00a0 _ ½ ² ﬁnding Ⅷ",
-)
-QUERIES = (
-    *("station's", "stationed", "flying", "city", "cities'", "tried", "university", "hoping"),
-    *("organizations", "organize", "general", "relation", "runs", "wohnungen wohnung", "strasse"),
-    *("GRÖSSER", "haus", "kindern", "muller", "jose", "zoe", "besancon", "мира", "o'neil's"),
-    *("order", "orders id", "find", "order_id find_order", "init", "retry counts", "private_names"),
-    *("schmidt@example", "AB1234X", "2024", "10 3rc1", "東京 都", "京", "行き", "iphone", "北京大"),
-    *("대학", "สวัส", "🎉", "fi", "user", "friday", "january 2026", "assistant ana", "ana's"),
-)
-
-
-def _spoken() -> list[EntryDraft]:
-    """The texts, some by name, some as calls of tools."""
-    names = (None, "Ana", "snake_case_name", "東京")
-    said = [Message.user(text, name=names[i % 4]) for i, text in enumerate(SPOKEN)]
-    calls = [
-        Message.assistant(tool_calls=[ToolCall.of("1", "find_orders", {"order_ids": ["zx81s"]})]),
-        Message.assistant("ran apartments"),
-    ]
-    return [draft(message, minute=900 * i) for i, message in enumerate([*said, *calls])]
-
-
-def _queries() -> list[str]:
-    """Each word of the texts, as it is and changed, and the queries above."""
-    words = {word for text in SPOKEN for word in text.split()}
-    changed = {change for word in words for change in (word.upper(), word + "s", word[:-1])}
-    return sorted({*words, *changed, *QUERIES} - {""})
 
 
 def _topic(number: int) -> Topic:
@@ -133,46 +89,6 @@ class ViewingConformance:
         assert await found(topics=((here, 0),)) == {(here, 0), (here, 3)}
         assert await found(topics=((here, 1), (there, 0))) == set()
         assert await found(topics=()) == set()
-
-    @pytest.mark.promise("search-total")
-    async def test_words_just_before_an_entry_raise_it(self, store: Store) -> None:
-        noise = [f"{i} fine weather today" for i in range(30)]
-        texts = [*noise, "blue", "which tent do you mean", *noise, "rope", "tent", *noise]
-        await store.append(KEY, drafts(texts))
-        best = await store.search("acme", "rope tent", limit=1)
-        assert [match.seq for match in best] == [63]
-
-    @pytest.mark.promise("search-total")
-    async def test_a_day_named_in_the_query_raises_what_was_said_then(self, store: Store) -> None:
-        days = [START + timedelta(days=31 * i) for i in range(8)]
-        await store.append(KEY, [draft(Message.user("rope", created_at=day)) for day in days])
-        best = await store.search("acme", f"rope {days[5]:%B}", limit=1)
-        assert [match.seq for match in best] == [5]
-
-    @pytest.mark.promise("search-total")
-    async def test_every_store_finds_the_same_entries(self, store: Store) -> None:
-        reference = RamStore()
-        await reference.open()
-        for one in (store, reference):
-            await one.append(KEY, _spoken())
-        queries = _queries()
-        assert len(queries) > 300
-
-        async def found(one: Store) -> list[set[int]]:
-            hits = await asyncio.gather(*(one.search("acme", query, limit=99) for query in queries))
-            return [{hit.seq for hit in each} for each in hits]
-
-        theirs, ours = await found(reference), await found(store)
-        differing = [
-            (query, sorted(expected), sorted(got))
-            for query, expected, got in zip(queries, theirs, ours, strict=True)
-            if expected != got
-        ]
-        assert not differing
-        known = dict(zip(queries, theirs, strict=True))
-        assert known["organize"] == {1}
-        assert known["order"] >= {8, 10, 14}
-        assert known["wohnungen wohnung"] == {4}
 
     # -- vectors ------------------------------------------------------------------------------
 

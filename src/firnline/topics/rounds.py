@@ -9,7 +9,7 @@ from typing import Final
 from firnline.context.plan import is_question
 from firnline.log import limits
 from firnline.log.entry import Entry, Topic
-from firnline.topics.followup import is_followup, says_something
+from firnline.topics.followup import says_something
 from firnline.topics.vectors import Floats, mean, unit
 
 _QUESTION_SHARE: Final = 0.5  # of the text that is embedded, at most
@@ -18,8 +18,7 @@ _QUESTION_SHARE: Final = 0.5  # of the text that is embedded, at most
 def answers(entries: Sequence[Entry]) -> dict[int, Entry]:
     """The answer to each question that has one, by the question's number.
 
-    It is the first text after it that says something, without tool calls. Messages that are without
-    a subject have none: they stay in their topic whatever the answer is.
+    It is the first text after it that says something, without tool calls.
     """
     found: dict[int, Entry] = {}
     asked: Entry | None = None
@@ -27,8 +26,7 @@ def answers(entries: Sequence[Entry]) -> dict[int, Entry]:
         if is_question(entry.message):
             asked = entry
         elif asked is not None and _answers(entry):
-            if not is_followup(asked.message.text):
-                found[asked.seq] = entry
+            found[asked.seq] = entry
             asked = None
     return found
 

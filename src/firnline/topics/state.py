@@ -27,8 +27,6 @@ from firnline.topics.vectors import Floats, mean, pack, unit
 from firnline.topics.weights import ModelFlow
 
 DEFAULT: Final = Rules()
-ANSWERED_VECTORS: Final = 3
-"""Vectors of an answered question: its own, the answer's, and that of both as one text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +119,13 @@ def assign(
     usable = None if is_followup(entry.message.text) else unit(vector)
     matches = match_topics(usable, model, state.topics.values(), rules) if usable else []
     best = matches[0] if matches else None
+    replied = [found for given in answered if (found := unit(given)) is not None]
+    replied = replied if len(replied) == len(answered) else []
     if flow and usable and matches:
-        said = [usable, *(found for given in answered if (found := unit(given)) is not None)]
+        said = [usable, *replied]
         chosen = _choose_in_flow(state, entry, flow, said, [match.topic for match in matches])
+    elif flow and replied and is_followup(entry.message.text):
+        chosen = _place_followup(state, entry, flow, replied, model, rules)
     else:
         chosen = _choose_topic(state, usable, best, rules)
     if chosen is None:
@@ -180,16 +182,39 @@ def _choose_in_flow(
     if active is None or not active.vectors:
         return active  # there is no sign of a change of subject
     pause = (_time(entry) - active.last_active_at).total_seconds()
-    answered = len(said) == ANSWERED_VECTORS
     compared = [state.topics[id_] for id_ in others]
     found = choose_topic(
-        flow.answered if answered else flow.asked,
+        flow.answered if len(said) > 1 else flow.asked,
         signs_of(entry.message.text, pause),
-        flow_likeness(said if answered else said[:1], flow.center, compared),
+        flow_likeness(said, flow.center, compared),
         active.id,
         is_new=not active.access_count,
     )
     return None if found is None else state.topics[found]
+
+
+def _place_followup(
+    state: TopicState,
+    entry: Entry,
+    flow: ModelFlow,
+    replied: Sequence[Floats],
+    model: str,
+    rules: Rules,
+) -> Topic | None:
+    """The topic of a follow-up whose answer is known: the active one, or one left before."""
+    active = state.active_topic
+    if active is None or not active.vectors:
+        return active
+    matches = match_topics(replied[-1], model, state.topics.values(), rules)
+    compared = [state.topics[match.topic] for match in matches]
+    found = choose_topic(
+        flow.followed,
+        signs_of(entry.message.text, (_time(entry) - active.last_active_at).total_seconds()),
+        flow_likeness(replied, flow.center, compared),
+        active.id,
+        is_new=not active.access_count,
+    )
+    return active if found is None else state.topics[found]
 
 
 def _choose_topic(

@@ -214,6 +214,7 @@ class _Importer:
     def __init__(self, memory: ImportTarget, notes: Notes, show: Callable[[], None]) -> None:
         self.notes = notes
         self._memory, self._show = memory, show
+        self._for_one = isinstance(memory, PersonTarget)  # then files do not say whom they are of
         self._counts = dict.fromkeys(("conversations", "branches", "messages", "added", "known"), 0)
 
     def report(self, formats: Iterable[str]) -> Report:
@@ -228,7 +229,8 @@ class _Importer:
     async def import_conversation(self, source: str, found: SourceConversation) -> None:
         """Import one conversation, with its branches."""
         name = name_of(source, found.id)
-        here = await _TargetLog.of(self._memory, name)
+        person = found.person if isinstance(found, LinearConversation) else None
+        here = await _TargetLog.of(self._memory, name, None if self._for_one else person)
         about = {"title": found.title, SOURCE: source, ID: found.id}
         if isinstance(found, LinearConversation):
             imported = await self._append(here, iter(found.messages), about)
@@ -342,15 +344,16 @@ class _TargetLog:
 
     memory: ImportTarget
     name: str
+    person: str | None = None
     next_seq: int = 0
     seqs: dict[str, int] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)
     described: bool = False
 
     @classmethod
-    async def of(cls, memory: ImportTarget, name: str) -> _TargetLog:
-        """The conversation as it is now."""
-        log = cls(memory, name)
+    async def of(cls, memory: ImportTarget, name: str, person: str | None = None) -> _TargetLog:
+        """The conversation as it is now; new messages are with the person."""
+        log = cls(memory, name, person)
         await log.refresh()
         return log
 
@@ -402,6 +405,7 @@ class _TargetLog:
                     [message.message for message in new.values()],
                     expected_seq=self.next_seq,
                     idempotency_key=_key(self.name, list(new)),
+                    person=self.person,
                 )
             except ConflictError:
                 await self.refresh()

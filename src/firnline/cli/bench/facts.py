@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from firnline.cli.bench import person_facts
+from firnline.cli.bench.person_facts import PersonChat
 from firnline.digest.evidence import check_items
 from firnline.digest.items import FIELDS, Item, merge
 from firnline.digest.rules import extract
@@ -22,7 +24,7 @@ from firnline.store.files import source_path
 
 _SHAPE: Final = (
     "expected a list of objects with name, language, part, messages (role and content),"
-    " gold and fine (each a field and texts)"
+    f" gold and fine (each a field and texts), or {person_facts.SHAPE}"
 )
 
 
@@ -61,11 +63,25 @@ class FactScore(NamedTuple):
     junk: tuple[Item, ...]
 
 
-def load(path: Path) -> list[FactChat]:
+def report(path: Path) -> str:
+    """The table and what was missed, of the labelled conversations of a JSON file.
+
+    Those with the field `facts` have the facts of a person, the others important data.
+    """
+    found = load(path)
+    people = [person_facts.score(one) for one in found if isinstance(one, PersonChat)]
+    scores = [score(one) for one in found if isinstance(one, FactChat)]
+    texts = [table(scores), details(scores)] if scores else []
+    if people:
+        texts += [person_facts.table(people), person_facts.details(people)]
+    return "\n\n".join(filter(None, texts))
+
+
+def load(path: Path) -> list[FactChat | PersonChat]:
     """The labelled conversations of a JSON file."""
     try:
         rows = json.loads(source_path(path).read_text(encoding="utf-8"))
-        return [_chat(row) for row in rows]
+        return [person_facts.chat_of(row) if "facts" in row else _chat(row) for row in rows]
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
     except (ValueError, TypeError, KeyError) as error:

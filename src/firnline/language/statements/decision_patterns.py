@@ -14,19 +14,20 @@ _NOT_YET: Final = (
     r"|difficult)\b)"
 )
 _PLANNED: Final = (
-    r"use|go with|switch|adopt|stick with|move to|drop|keep|skip|add|remove|work with|publish|hire|buy|cancel"
+    r"use|go with|go for(?! an?\b)|go back to|roll back|revert|switch|adopt|stick with|move to|drop|keep|skip|add|remove|work with|publish|hire|buy|cancel"
     r"|postpone|start with|build|migrate|replace|rename|book|take|leave out|split|merge|ship|deploy|invite|exclude"
     r"|include|stay|rent|choose|pick|launch|release|renew|sell"
 )
 _SETTLED: Final = (
-    r"\bwe(?:['’]ve| have)?(?: all| both| finally| already)* (?:decided|agreed|settled on|chose|opted"
+    r"\bwe(?:['’]ve| have)?(?: all| both| finally| already)* (?:decided|agreed|settled on|chose|chosen|opted"
     r"|concluded|picked)\b(?! (?:them|it|this|that|these|up|you|him|her)\b)",
     rf"\b(?:the |our |final )decision (?:is|was)\b{_NOT_YET}|\bdecision:{_NOT_YET}",
     r"\b(?:it['’]s|it is) (?:decided|settled|agreed)\b|^agreed\b ?[:-](?=\W*(?:\S+ ){2})",
     r"\b(?:entschieden|beschlossen)\b|\bwir haben uns\b[^!?\n]{1,80}\b(?:geeinigt|festgelegt)\b",
     r"\b(?:hemos (?:decidido|acordado|quedado en)|decidimos|acordamos|quedamos en|optamos por|se decidió)\b",
     r"\b(?:nous avons|on a) (?:décidé|choisi|convenu)\b|c['’]est décidé|\bnous sommes convenus\b",
-    r"\b(?:мы (?:\w{1,30} )?(?:решили|выбрали|остановились на)|решено|договорились|остановились на)\b",
+    r"\A\W*(?:[а-яё]{2,20}[ую] )?(?:решили|договорились)\b(?! ли\b| (?:все|они)\b)|\b(?:мы (?:\w{1,30} )?(?:решили|выбрали|остановились на)|решено|договорились|остановились на)\b",
+    r"\b(?:on est|nous sommes) d['’]accord (?:: ?|pour |sur |que )|\b(?:estamos|quedamos) de acuerdo en\b|\bwir sind uns (?:jetzt )?einig\b|\bмы согласились\b",
     r"\A(?:(?:ok|okay|good|great|fine|agreed|yes|alright|deal|perfect)\b\W*)?(?!(?:look|see|yes|no|yeah|so|as|here|there|this|that|what|how|where)\b)[^,.!?\n]{2,40} it is(?:,? then)?[.!]?\Z",
     r"(?:我们决定|决定(?:了|使用|采用)|说好了?|商定|达成一致|选定)",
 )
@@ -37,10 +38,12 @@ _OWN: Final = (
     r"\bwir lassen [^.,;!?\n]{2,40} (?:da|hier|stehen|zurück)\b|\b(?:wir|und ich) (?:fahren|reisen|fliegen) (?:mit|ohne)\b",
     r"\b[а-яё]+ть(?:ся)? не будем\b",
     rf"\blet(?:['’]s| us) (?:just |then |also |rather |still )?(?:{_PLANNED}|call|name|leave|put|set|order|meet"
-    r"|schedule|plan on|settle on|limit|cap|target|write|store|run|test|host|move(?! on\b)|begin|start(?!ed)|open|close|end|do (?:the|a|an|both|two|three)"
+    r"|give|assign|split|combine|reuse|print|serve|raise|lower|reduce|focus on|aim for|schedule|plan on|settle on|limit|cap|target|write|store|run|test|host|move(?! on\b)|begin|start(?!ed)|open|close|end|do (?:the|a|an|both|two|three)"
     r"|make it (?:an?|the|\d|on|at|[A-Z]))(?<!keep) (?!(?:something|anything|together|going|in mind|up)\b)(?:[^\s.!?]+ ?){1,}"
     r"|\blet(?:['’]s| us) (?:keep|stick) (?:the|to|with|it|our|this) \w+",
-    r"\bI(?:['’]ve| have)?(?: finally| already| just)* (?:decided|agreed|settled on|chose|opted|concluded|picked)\b(?! (?:them|it|this|that|these|up|you|him|her)\b)",
+    r"\A\W*(?:agreed|deal|perfect|sounds good|(?:good|great|nice) (?:idea|point|plan)|yes|ok|okay|right|alright)\b\W+(?:then |so )?(?:we|I)['’]ll (?:just |then |all )?"
+    r"(?:have|do|make|put|get|order|serve|cook|bake|paint|print|write|send|run|test|host|set|give|split|fly|drive|meet|pay|ask for|wait until|start|keep)\b(?! (?:to|a look|a think|it a go|my best|what)\b)",
+    r"\bI(?:['’]ve| have)?(?: finally| already| just)* (?:decided|agreed|settled on|chose|chosen|opted|concluded|picked)\b(?! (?:them|it|this|that|these|up|you|him|her)\b)",
     rf"\b(?:we|I)(?:['’]ll| will| are going to|['’]re going to) (?:{_PLANNED})\b(?! [a-z]+ing\b)"
     r"(?! (?:you|ya|by|up|going|in mind|an eye|my fingers|(?:it|this|that|the [a-z]+|that [a-z]+) (?:in mind|up))\b)",
     rf"\bwe (?:won['’]t|will not|are not going to|['’]re not going to) (?:{_PLANNED})\b",
@@ -60,7 +63,7 @@ BARE: Final = regex(
 """Says that something is decided, but not what."""
 HINTS: Final = (
     " then", " is out", " is in", " is off", "are out", "are off", " are in", "lassen", "fahren", "не будем",
-    "decid", "decis", "agreed", "settled", "chose", "opted", "concluded", "picked", "let's", "let’s", "let us", "'ll ", "’ll ",
+    "d'accord", "d’accord", "acuerdo", "einig", "соглас", "decid", "decis", "agreed", "settled", "chose", "chosen", "opted", "concluded", "picked", "let's", "let’s", "let us", "'ll ", "’ll ",
     "will ", "going ", "won't", "won’t", " it is", "entschieden", "beschlossen", "geeinigt", "festgelegt", "wir ", "lass", "acord",
     "qued", "optamos", "vamos a", "voy a", "décid", "choisi", "conven", "allons", "on va", "je vais", "gard", "optons", "реш",
     "выбра", "остановились", "договорились", "будем", "давай", "决定", "说好", "商定", "达成一致", "选定", "就用", "选择", "选了", "就选", "就给", "就买", "就订", "就这么", "descart", "apostamos", "nehmen", "nehme", "bleiben", "elegi", "eleg", "garde", "part sur", "берём", "берем",

@@ -49,7 +49,7 @@ TIES: Final = (
 OWN_THINGS: Final = (
     r"(?:phone|telephone|mobile|cell|e-?mail|postal|home|work|office|delivery|shipping|billing|mailing|street|policy|order|case|member(?:ship)?"
     r"|customer|reference|booking|invoice|license|plate|flight|room|student|employee|serial|contract|tracking|claim"
-    r"|shoe|shirt|dress|ring|user|account|dietary|time|wifi|current|new|discord|twitch|instagram|twitter|github|steam)"
+    r"|shoe|shirt|dress|ring|user|account|dietary|insurance|passport|registration|social security|tax|bank|time|wifi|current|new|discord|twitch|instagram|twitter|github|steam)"
 )
 DIGITS: Final = r"(?P<value>(?=[^,;!?\n]{0,30}\d)[^,;!?\n]{1,40}?)(?=[,;!?)]|\.\s|\.?\s*\Z|\s(?:and|but|so|now|if|please|btw)\b)"
 NAMED: Final = r"(?P<value>(?-i:[A-ZÀ-Þ])[\w'’.&-]{1,25}(?: (?:(?-i:[A-ZÀ-Þ0-9])[\w'’.&-]{0,25}|of|de|van|von|the)){0,4})"

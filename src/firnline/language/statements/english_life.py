@@ -177,6 +177,13 @@ _BODY: Final = (
         value="no meat",
     ),
     *slot_rules(
+        "weight",
+        "any",
+        "before",
+        "weigh weighs",
+        r"\bweighs?(?: (?:about|around|only|roughly))? (?P<value>\d{1,3}(?:[.,]\d)? ?(?:kilos?|kgs?|kilograms?|pounds|lbs?|stone))\b",
+    ),
+    *slot_rules(
         slots.AVOIDS,
         "list",
         "before",
@@ -220,9 +227,10 @@ _BODY: Final = (
         slots.HEALTH,
         "text",
         "before",
-        "have has got had diagnosed suffer suffers suffering surgery living i've i’ve bad "
+        "have has get got had diagnosed suffer suffers suffering surgery living i've i’ve bad "
         + CONDITIONS.replace("|", " ").replace("(?:", " ").replace(")", " ").replace("?", " "),
         rf"\b(?:have|has|got|suffer from|suffers from|suffering from|living with|struggle with|deal with|developed)(?: got| an?| some| severe| my)? (?P<value>(?:(?:mild|severe|chronic|type \w{{1,30}}|bad|slight|high|low|seasonal|two|three|social|an? bad|an? weak|a|early|stage \w{{1,30}}|generalized|recurring|occasional|terrible|bad) ){{0,2}}(?:{CONDITIONS})(?: (?:in my|of the) [^\W\d_]+)?)(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|since|that|which|from|because|for|in|on|when|too|now)\b)",
+        r"\bget (?:\w{1,20} ){0,1}(?P<value>(?:sea|car|air|motion|travel|home)[ -]?sick|migraines|nosebleeds|panic attacks|heat rash)\b",
         r"\bdiagnosed with (?P<value>(?:(?:[^\W\d_][\w'’-]{1,20}|\d) ){0,3}?[^\W\d_][\w'’-]{2,25})(?=[.,;!?)]|\s*\Z|\s(?:in|when|at|last|this|and|but|a|two|three|five|years?|after|as|by|since|recently)\b)",
         r"\bhad (?P<value>(?:[^\W\d_]{2,15} ){0,2}?(?:surgery|bypass|transplant|replacement|stroke|heart attack|c-section|hysterectomy)(?: on my [^\W\d_]+)?)\b",
         r"\b(?P<value>broke my (?:leg|arm|wrist|ankle|foot|hip|collarbone|nose|toe|finger|hand|back|rib))\b",

@@ -38,9 +38,9 @@ _FAMILY: Final = (
         slots.CHILDREN,
         "text",
         "before",
-        "kids kid children child sons son daughters daughter boys girls twins mother father mom mum dad parent",
-        rf"(?:{HAVE}|\b(?:raise|raising) )(?P<value>(?:{NUMBER}|no|a|twin|several)(?: (?:small|little|young|grown|adult|teenage|beautiful|lovely|older|school-age|wonderful|grown-up|adopted))?"
-        r" (?:kids?|children|child|sons?|daughters?|boys?|girls?|twins)(?:,? (?-i:[A-Z])\w{1,15}(?: \(\d{1,2}\))?(?:(?:,| and) (?-i:[A-Z])\w{1,15}(?: \(\d{1,2}\))?){0,4})?)"
+        "kids kid children child sons son daughters daughter boys girls twins triplets newborn toddler toddlers stepson stepdaughter mother father mom mum dad parent",
+        rf"(?:{HAVE}|\b(?:raise|raising) )(?P<value>(?:twins|triplets|(?:{NUMBER}|no|a|twin|several)(?: (?:small|little|young|grown|adult|teenage|beautiful|lovely|older|school-age|wonderful|grown-up|adopted))?"
+        r" (?:kids?|children|child|sons?|daughters?|boys?|girls?|twins|newborn|toddlers?|stepson|stepdaughter))(?:,? (?-i:[A-Z])\w{1,15}(?: \(\d{1,2}\))?(?:(?:,| and) (?-i:[A-Z])\w{1,15}(?: \(\d{1,2}\))?){0,4})?)"
         r"(?=[.,;!?)–—]|\s-\s|\s*\Z|\s(?:and|but|so|who|aged|under|now|already|with|from|in|at|that)\b)",
         rf"\ban? (?:single |proud |working |stay-at-home )?(?P<value>(?:mother|father|mom|mum|dad|parent) of (?:{NUMBER}|a \w{{1,30}}))",
     ),
@@ -57,7 +57,8 @@ _FAMILY: Final = (
         slots.SIBLINGS,
         "text",
         "before",
-        "sister brother sisters brothers siblings",
+        "sister brother sisters brothers siblings child",
+        r"\b(?:an? )(?P<value>only child)(?=[.,;!?)]|\s*\Z|\s(?:and|but|so)\b)",
         rf"\b(?:have|got)(?: got)? (?P<value>(?:an?|{NUMBER}|no)(?: (?:older|younger|little|big|twin|half))? (?:sisters?|brothers?|siblings?)(?: and (?:an?|{NUMBER})(?: (?:older|younger|little|big|twin))? (?:sisters?|brothers?))?)\b",
     ),
     *slot_rules(

@@ -178,7 +178,9 @@ _AIMS: Final = (
         slots.GOAL,
         "text",
         "speaker",
-        "goal dream aim want wanna trying hoping planning training like love hope plan",
+        "goal dream aim want wanna trying hoping planning training like love hope plan studying preparing",
+        r"\b(?:I|we)(?:['’]m| am|['’]re| are)(?: \w{1,12})? (?:training for|(?:studying|preparing|revising) for (?=[^.,;!?\n]{0,40}\b(?:exams?|test|certification|certificate|marathon|triathlon|bar|boards|license|licence)\b))"
+        r" (?:the |my |our |an? )?(?P<value>(?!this\b|that\b|it\b)[^.,;!?\n]{3,50}?)(?=[.,;!?)]|\s*\Z|\s(?:and|but|so|because|since|at|with)\b|\s(?:in|on) (?-i:[A-Z]))",
         r"{MY} (?:main |big |biggest |long-term )?(?:goal|dream|aim|resolution)(?: for [^.,;!?\n]{1,20})? is to (?P<value>(?:become|learn|lose|run|finish|buy|retire|open|start|quit|stop|save|travel|get|move|publish|write|earn|graduate|complete|climb|visit|read|pay off|live|sail|swim|cycle|have|reach)\b[^.,;!?\n]{2,60}?)(?=[.,;!?]|\s*\Z|\s(?:but|so|because|and I)\b)",
         r"\b(?:I|we)(?: really| always| eventually| also)?(?:['’]d (?:like|love)| want| wanna(?= )| hope| plan|['’]m (?:planning|hoping|trying|training)| am (?:planning|hoping|trying)|['’]re (?:planning|hoping|trying))(?: to|(?<=wanna)|(?<=training) for)? (?P<value>(?:(?:become|be) an? (?:\w{1,30} )?(?:\w+(?:er|or|ist|ian|eer|man|woman|nurse|vet|pilot|chef|judge|artist|cop))\b|become an?|learn (?!more|how|about|if|why|to send)|lose \d+|run (?:my|a|an|the) (?:\w{1,30} )?(?:half[- ]?)?marathon|buy an? (?:\w{1,30} )?(?:house|flat|apartment|car|home)|retire|open (?:my|a|an|our) (?:\w{1,30} )?(?:shop|store|caf[eé]|restaurant|bakery|business|second shop)|start (?:my|a|an|our) (?:own )?(?:\w{1,30} )?(?:business|company|family|shop|startup)|quit smoking|stop smoking|save \S*\d|get (?:fit|in shape|a dog|a cat|pregnant|promoted|my driving licen[cs]e)|have (?:kids|children)|(?:a|the) (?:half[- ]?)?marathon)[^.,;!?\n]{0,50}?)(?=[.,;!?]|\s*\Z|\s(?:but|so|because|and|before|what|how)\b)",
     ),

@@ -39,7 +39,7 @@ _ILLS: Final = (
     r"|fibromyalgie|thyroïde|cholestérol|cancer|endométriose|anémie|reflux|vertiges?|acouphènes|sclérose en plaques|eczéma|apnée du sommeil|mal de mer|vertige|problèmes de (?:dos|genou|cœur)|mal au dos|mauvais dos|rhume des foins|lombalgie|sciatique|goutte|lupus|ostéoporose)"
 )
 _LANGS: Final = r"(?:français|anglais|allemand|espagnol|italien|portugais|néerlandais|russe|chinois|mandarin|japonais|coréen|arabe|hébreu|grec|turc|polonais|roumain|suédois|norvégien|danois|finnois|ukrainien|tchèque|hongrois|hindi|breton|catalan|basque|occitan|corse|flamand|wolof|créole|vietnamien|berbère|kabyle|latin)"
-_STATES: Final = r"expédiée?|livrée?|annulée?|payée?|en cours(?: de livraison)?|en attente|en route|retournée?|renvoyée?|remboursée?|ouverte?|fermée?|résolue?|en retard|confirmée?|approuvée?|refusée?|prête?|perdue?|arrivée?"
+_STATES: Final = r"expédiée?|livrée?|annulée?|payée?|en cours(?: de livraison)?|en attente|en route|retournée?|renvoyée?|remboursée?|ouverte?|fermée?|résolue?|en retard|confirmée?|approuvée?|refusée?|prête?|perdue?|arrivée?|reçue?"
 _THING: Final = r"(?P<thing>(?:commande|ticket|facture|colis|réservation|dossier|tâche|demande|livraison)(?: (?:numéro|n°))? ?#?[A-Z]{0,4}-?\d[\w-]{0,20}|(?<=ma )commande|(?<=la )commande|(?<=mon )colis|(?<=le )colis)"
 _IL: Final = rf"{_WHO}[^.;!?\n]{{0,50}}[,.] ?(?:il|elle)"
 
@@ -128,7 +128,8 @@ FRENCH: Final = (
         slots.JOB,
         "any",
         "speaker",
-        "suis travaille est bosse " + _KIN_CUES,
+        "suis travaille est bosse enseigne j'enseigne j’enseigne " + _KIN_CUES,
+        rf"\b(?P<value>j['’]enseigne (?:le |la |les |l['’])?{_W}{{3,20}}(?: et (?:le |la |l['’])?{_W}{{3,20}})?)(?=[.,;!?)]|\s*\Z|\s(?:à|au|en|dans|et|depuis)\b)",
         rf"\bje suis(?: (?:aussi|actuellement|maintenant|un|une|désormais))? (?P<value>{_JOB})(?=[.,;!?)–]|\s-\s|\s*\Z|\s(?:et|à|au|en|dans|mais|depuis|chez|pour|avec|de nuit)\b)",
         rf"\bje (?:travaille|bosse)(?: [^.,;!?\n]{{1,20}}?)? comme (?P<value>(?:{_W}{{2,20}} ){{0,2}}?{_W}{{3,20}})(?=[.,;!?)]|\s*\Z|\s(?:et|à|au|en|dans|mais|depuis|chez|pour)\b)",
         rf"\bje travaille chez [^.,;!?\n]{{2,20}}? comme (?P<value>{_W}{{3,20}})",
@@ -148,6 +149,7 @@ FRENCH: Final = (
         "any",
         "speaker",
         "étudie étudiant étudiante fais terminale licence master",
+        rf"{_WHOSE} étudie (?:le |la |les |l['’])?(?P<value>{_W}{{3,20}})(?=[.,;!?)]|\s*\Z|\s(?:à|au|en|et|depuis)\b)",
         rf"\bj['’]étudie (?:le |la |l['’]|les )?(?P<value>(?:{_W}{{2,20}} ){{0,2}}?{_W}{{3,20}})(?=[.,;!?)]|\s*\Z|\s(?:à|au|en|et|depuis|mais)\b)",
         rf"\bje suis (?:étudiante?|en (?:licence|master|doctorat|fac|école|prépa|bts)) (?:en |de |d['’])(?P<value>(?:{_W}{{2,20}} ){{0,1}}?{_W}{{3,20}})(?=[.,;!?)]|\s*\Z|\s(?:à|au|et|depuis)\b)",
         r"\bje suis en (?P<value>terminale|première|seconde|troisième|prépa)\b",
@@ -233,7 +235,7 @@ FRENCH: Final = (
         "any",
         "speaker",
         "prends",
-        r"\bje prends (?:du |de la |de l['’]|des |un |mon |ma )?(?P<value>(?-i:[A-Z])[\wàâéèêëîïôûüç-]{3,20}|(?:médicaments?|cachets?|comprimés?) (?:pour|contre) [^.,;!?\n]{3,30}?|insuline|antidépresseurs|antibiotiques|la pilule|anxiolytiques|[a-zé]*(?:pril|ine|ol|fène|statine|prazole|mol|cilline))(?=[.,;!?)]|\s*\Z|\s(?:de temps|le|tous|chaque|et|pour|matin|depuis|avant|après|au)\b)",
+        r"\bje prends (?:du |de la |de l['’]|des |un |mon |ma )?(?P<value>(?-i:[A-Z])[\wàâéèêëîïôûüç-]{3,20}|(?:médicaments?|cachets?|comprimés?) (?:pour|contre) [^.,;!?\n]{3,30}?|insuline|antidépresseurs|antibiotiques|la pilule|anxiolytiques|[a-zé]*(?:pril|ine|ol|fène|statine|prazole|mol|cilline))(?=[.,;!?)]|\s*\Z|\s(?:de temps|le|tous|chaque|et|pour|matin|depuis|avant|après|au|une|deux|trois|\d)\b)",
     ),
     *slot_rules(
         slots.AFRAID,
@@ -309,7 +311,8 @@ FRENCH: Final = (
         slots.GOAL,
         "any",
         "speaker",
-        "veux objectif rêve but",
+        "veux objectif rêve but prépare entraîne",
+        r"\bje m(?:e prépare|['’]entraîne) (?:pour|à|au)(?: (?:le|la|un|une|mon|ma|l['’])|(?<=au)) ?(?P<value>(?:(?:semi-)?marathon|triathlon|examen|concours|bac|course|permis|championnat|trail|ironman|certification)[^.,;!?\n]{0,50}?)(?=[.,;!?)]|\s*\Z|\s(?:et|mais|en (?:janvier|février|mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|décembre))\b)",
         r"\bmon (?:objectif|rêve|but) (?:est|c['’]est) de (?P<value>[^.;!?\n]{5,60})(?=[.;!?]|\s*\Z)",
         rf"\bje (?:veux|voudrais|souhaite) (?P<value>(?:devenir {_W}{{3,20}}|perdre \w{{1,30}} kilos|apprendre (?:à|le|la|l['’]) ?{_W}{{3,20}}|courir un {_W}{{3,20}}|acheter (?:un|une) (?:maison|appartement|voiture)|arrêter de fumer|ouvrir (?:un|une|ma|mon) {_W}{{3,20}}|reprendre (?:la|le|l['’]) ?{_W}{{3,20}}))(?=[.,;!?]|\s*\Z|\s(?:et|mais|avant|parce)\b)",
     ),
@@ -318,7 +321,7 @@ FRENCH: Final = (
         "any",
         "speaker",
         "numéro téléphone mail adresse préféré préférée",
-        r"\bmon (?:nouveau )?(?P<thing>(?:numéro(?: de \w{1,30})?|téléphone|portable|e-?mail|mail)) (?:est|c['’]est)(?: maintenant)?(?: le)?:? (?P<value>(?=[^,;!?\n]{0,40}[\d@])[^,;!?\n]{3,50}?)(?=[,;!?]|\.\s|\.?\s*\Z)",
+        r"\bmon (?:nouveau )?(?P<thing>(?:numéro(?: (?:d['’]|de )?\w{1,30})?|téléphone|portable|e-?mail|mail|adresse (?:e-?mail|mail|électronique))) (?:est|c['’]est)(?: maintenant)?(?: le)?:? (?P<value>(?=[^,;!?\n]{0,40}[\d@])[^,;!?\n]{3,50}?)(?=[,;!?]|\.\s|\.?\s*\Z)",
         r"\bmon (?:nouvelle )?(?P<thing>adresse) (?:est|c['’]est)(?: maintenant)?(?: le)?:? (?P<value>(?=[^;!?\n]{0,60}\d)(?-i:[A-Z0-9])[^;!?\n]{3,80}?)(?=[;!?]|\.\s|\.?\s*\Z)",
         rf"\bm(?:on|a) (?P<thing>{_W}{{3,20}} préférée?) (?:est|c['’]est) (?P<value>[^.,;!?\n]{{1,50}}?)(?=[.,;!?]|\s(?:et|mais)\b|\s*\Z)",
     ),
@@ -336,6 +339,7 @@ FRENCH: Final = (
         "thing",
         "expédié expédiée livré livrée annulé annulée payé payée cours attente route retourné retournée remboursé remboursée ouvert ouverte fermé fermée résolu résolue retard confirmé confirmée prêt prête arrivé arrivée",
         rf"\b{_THING}(?:\s(?:est|a|été|maintenant|déjà|toujours|encore|enfin)){{0,4}} (?P<value>{_STATES})\b",
+        rf"\b{_THING}(?P<no> (?:n['’](?:est|a)|ne sont) (?:toujours )?(?:pas|plus))(?:\s(?:encore|été|toujours)){{0,2}} (?P<value>{_STATES})\b",
     ),
     *slot_rules(
         slots.DATE,

@@ -37,11 +37,11 @@ _NUM: Final = r"(?:ein(?:en?)?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|
 _PROFESSION: Final = (
     r"(?!(?:Vegetarier|Veganer|Raucher|Nichtraucher|Deutscher?|Europäer|Anfänger|Mutter|Vater|Single|Linkshänder|Rechtshänder|Brillenträger|Berliner|Münchner|Kölner"
     r"|Hamburger|Wiener|Frankfurter|Stuttgarter|Schweizer|Österreicher|Engländer|Italiener|Spanier|Amerikaner|Allergiker|Diabetiker|Asthmatiker|Diabetikerin|Frühaufsteher"
-    r"|Allergikerin|Asthmatikerin|Morgenmensch|Mitglied|Student|Studentin|Vegetarierin|Veganerin|Linkshänderin|Europäerin|Anfängerin|Kunde|Kundin|Fan|Partner|Besitzer)\b)"
+    r"|Allergikerin|Asthmatikerin|Morgenmensch|Mitglied|Student|Studentin|Katrin|Karin|Kathrin|Kerstin|Jasmin|Yasmin|Martin|Robin|Kevin|Colin|Valentin|Benjamin|Konstantin|Quentin|Marvin|Peter|Günter|Günther|Walter|Werner|Dieter|Rainer|Reiner|Oliver|Alexander|Heiner|Holger|Rüdiger|Vincent|Laurent|Viktor|Victor|Theodor|Igor|Hektor|Vegetarierin|Veganerin|Linkshänderin|Europäerin|Anfängerin|Kunde|Kundin|Fan|Partner|Besitzer)\b)"
     r"(?-i:[A-ZÄÖÜ])[a-zäöüß-]*(?:in|er|ist|eur|ent|ant|or|wirt|mann|frau|kraft|arzt|ärztin|koch|köchin|beamte[rn]?|schwester|hebamme|hilfe|loge|graf|iker|meister|anwalt|anwältin|rat|coach|chef|manager)"
 )
 _STATES: Final = (
-    r"versandt|verschickt|versendet|geliefert|zugestellt|storniert|bezahlt|in bearbeitung|unterwegs|offen|geschlossen|erledigt|abgeschlossen|gelöst|angekommen|eingetroffen|zurückgeschickt"
+    r"versandt|verschickt|versendet|geliefert|zugestellt|storniert|bezahlt|in bearbeitung|unterwegs|offen|geschlossen|erledigt|abgeschlossen|gelöst|angekommen|eingetroffen|da|gekommen|zurückgeschickt"
     r"|erstattet|genehmigt|abgelehnt|bestätigt|behoben|verspätet|fertig|blockiert"
 )
 _THING: Final = r"(?P<thing>(?:bestellung|ticket|auftrag|paket|lieferung|rechnung|aufgabe|issue|vorgang|antrag|buchung|reservierung|sendung|order|task)(?: (?:nr\.?|nummer))? ?#?[A-Z]{0,4}-?\d[\w-]{0,20}|(?<=die )bestellung|(?<=meine )bestellung|(?<=das )paket|(?<=mein )paket)"
@@ -49,6 +49,7 @@ _ILLS: Final = (
     r"(?:(?:leichtes|leichte|schwere|starke|chronische|chronisches|hohen|hoher|saisonale) )?(?:asthma|diabetes(?: typ \w{1,30})?|adhs|ads|autismus|epilepsie|migräne|arthrose|arthritis|rheuma|bluthochdruck|hohen blutdruck|depressionen|angststörung|schlafstörungen"
     r"|zöliakie|neurodermitis|schuppenflechte|tinnitus|legasthenie|dyskalkulie|skoliose|bandscheibenvorfall|heuschnupfen|rückenprobleme|rückenschmerzen|höhenangst|flugangst|laktoseintoleranz|glutenunverträglichkeit|krebs|gicht|knieprobleme|herzprobleme|endometriose|schilddrüsenunterfunktion|osteoporose|reizdarm|morbus \w{1,30}|demenz|alzheimer|schlaganfall|parkinson|multiple sklerose|ms)(?: in (?:den|der|dem) \w{1,30}| im \w{1,30})?"
 )
+_REGIONS: Final = r"(?:Allgäu|Saarland|Schwarzwald|Ruhrgebiet|Ruhrpott|Rheinland|Harz|Sauerland|Siegerland|Münsterland|Emsland|Burgenland|Elsass|Tessin|Wallis|Vogtland|Erzgebirge|Odenwald|Spessart|Taunus|Hunsrück|Westerwald|Iran|Irak|Libanon|Kosovo|Jemen|Sudan|Oman|Norden|Süden|Osten|Westen)"
 _TOOLS_BEFORE: Final = r"(?:benutzen?|nutzen?|verwenden?|setzen auf|arbeiten? mit)"
 
 GERMAN: Final = (
@@ -69,6 +70,7 @@ GERMAN: Final = (
         "kinder kind töchter söhne zwillinge sohn tochter",
         rf"\b(?:habe|haben)(?: \w{{1,30}})? (?P<value>(?:{_NUM}|keine|zwillinge)(?: (?:kleine|erwachsene|große|süße))? (?:kinder|söhne|töchter|jungs|mädchen|kind|sohn|tochter)(?:, (?-i:[A-Z])\w+(?:(?: und|,) (?-i:[A-Z])\w{{1,30}}){{0,3}})?)",
         rf"\b(?:unsere|meine) (?P<value>{_NUM} (?:kinder|söhne|töchter|jungs|mädchen))\b",
+        rf"\b(?:ich|wir) (?P<value>{_NUM} (?:\w{{1,30}} )?(?:kinder|söhne|töchter)) (?:habe|haben)\b",
     ),
     *slot_rules(
         slots.SIBLINGS,
@@ -107,7 +109,7 @@ GERMAN: Final = (
         "name",
         "speaker",
         "komme kommen stamme",
-        r"\b(?:komme|stamme|kommen)(?: ich| wir)?(?: (?:ursprünglich|eigentlich|gebürtig|selbst)){0,4} aus {V}",
+        rf"\b(?:komme|stamme|kommen)(?: ich| wir)?(?: (?:ursprünglich|eigentlich|gebürtig|selbst)){{0,4}} aus (?:dem (?={_REGIONS}\b)|(?!dem\b)){{V}}",
     ),
     *slot_rules(
         slots.GREW_UP,
@@ -132,9 +134,10 @@ GERMAN: Final = (
         slots.JOB,
         "any",
         "speaker",
-        "bin arbeite beruf ist " + _KIN_CUES,
+        "bin arbeite beruf ist unterrichte " + _KIN_CUES,
+        r"\b(?:ich |und )(?P<value>unterrichte (?-i:[A-ZÄÖÜ])[\wäöüß-]{2,25}(?: und (?-i:[A-ZÄÖÜ])[\wäöüß-]{2,25})?)(?=[.,;!?)]|\s*\Z|\s(?:an|am|in|im|und|seit|für|auf)\b)",
         rf"\b(?:ich bin|und bin|bin ich|,? bin)(?: (?:von beruf|eigentlich|hauptberuflich|übrigens|selber|ja|auch|seit \w+(?: \w{{1,30}})?|selbstständige[rn]?|freiberufliche[rn]?|gelernte[rn]?|freie[rn]?|die einzige|der einzige))*,? (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim|auf|der|die)\b)",
-        rf"\barbeite(?: ich)?{_ADV} als (?P<value>(?:[\wäöüß-]{{2,25}} ){{0,2}}?[\wäöüß-]{{3,25}})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim)\b)",
+        rf"\barbeite(?: ich)?{_ADV}(?: (?:bei|für|in|am|im) [^.,;!?\n]{{2,30}}?)? als (?P<value>(?:[\wäöüß-]{{2,25}} ){{0,2}}?[\wäöüß-]{{3,25}})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim)\b)",
         rf"{_WHOSE} (?:ist|arbeitet als)(?: (?:auch|ja|jetzt|von beruf))? (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei|an|am|im|aber|von|für|mit|beim)\b)",
         rf"{_WHO}[^.;!?\n]{{0,40}}, (?:er|sie|der|die) (?:ist|arbeitet als) (?P<value>{_PROFESSION})(?=[.,;!?)–]|\s*\Z|\s(?:und|in|bei)\b)",
         r"\bich bin (?:jetzt |seit \w{1,30} )?(?P<value>in rente|rentner(?:in)?|pensioniert|arbeitslos|selbst(?:st)?ändig|hausfrau|hausmann|in elternzeit|azubi)\b",
@@ -162,7 +165,7 @@ GERMAN: Final = (
         "word",
         "speaker",
         "verheiratet ledig single geschieden verlobt verwitwet vergeben getrennt",
-        r"\b(?:ich bin|bin|wir sind|sind)(?: (?:seit \w{1,30}(?: \w{1,30})?|jetzt|frisch|glücklich|noch|wieder|inzwischen|mittlerweile)){0,4} (?P<value>verheiratet|ledig|single|geschieden|verlobt|verwitwet|getrennt|vergeben)\b",
+        r"\b(?:ich bin|bin|wir sind|sind)(?: (?:seit \w{1,30}(?: \w{1,30})?|jetzt|frisch|glücklich|noch|wieder|inzwischen|mittlerweile|mit (?-i:[A-ZÄÖÜ])\w{1,20})){0,4} (?P<value>verheiratet|ledig|single|geschieden|verlobt|verwitwet|getrennt|vergeben)\b",
         r"\b(?:haben uns|habe mich) (?P<value>getrennt|verlobt|scheiden lassen)\b",
     ),
     *slot_rules(
@@ -170,7 +173,7 @@ GERMAN: Final = (
         "word",
         "speaker",
         "vegetarier vegetarierin veganer veganerin vegetarisch vegan halal koscher glutenfrei",
-        r"\b(?:ich )?(?:bin|lebe|esse|ernähre mich|koche)(?: ich)?{NOW} (?P<value>vegetarier(?:in)?|veganer(?:in)?|vegetarisch|vegan|halal|koscher|glutenfrei)\b",
+        r"\b(?:ich )?(?:bin|lebe|esse|ernähre mich|koche)(?: ich)?{NOW}(?: seit \w{1,30}(?: \w{1,30})?)? (?P<value>vegetarier(?:in)?|veganer(?:in)?|vegetarisch|vegan|halal|koscher|glutenfrei)\b",
         r"\bbin (?:nicht mehr|nicht länger|kein(?:e)?) (?P<gone>vegetarier(?:in)?|veganer(?:in)?|vegetarisch|vegan)(?: mehr)?\b",
         rf"{_WHOSE} (?:ist|isst|lebt|ernährt sich) (?P<value>vegetarier(?:in)?|veganer(?:in)?|vegetarisch|vegan)\b",
     ),
@@ -206,6 +209,8 @@ GERMAN: Final = (
         rf"\b(?:ich )?(?:bin|reagiere)(?: ich)?(?: (?:sehr|stark|leider|auch|hoch|schwer)){{0,4}} (?:allergisch (?:gegen|auf) {_NOUNS}|(?:gegen|auf) (?P<value2>[\wäöüß-]{{3,25}}(?: und [\wäöüß-]{{3,25}})?) allergisch)",
         rf"\b(?:ich )?habe(?: ich)? (?:eine? )?(?:\w{{1,30}} )?allergie gegen {_NOUNS}",
         r"\b(?:ich )?habe(?: ich)? eine (?P<value>(?-i:[A-ZÄÖÜ])[\wäöüß]{2,20})(?:allergie|-Allergie)\b",
+        rf"{_WHOSE} hat (?:eine |leider eine )?(?P<value>(?-i:[A-ZÄÖÜ])[\wäöüß]{{2,20}})(?:allergie|-Allergie|unverträglichkeit)\b",
+        rf"{_WHOSE} hat (?:eine )?(?:\w{{1,30}} )?(?:allergie|unverträglichkeit) gegen {_NOUNS}",
         rf"{_WHOSE} (?:ist|reagiert) (?:allergisch (?:gegen|auf) {_NOUNS}|(?:gegen|auf) (?P<value2>[\wäöüß-]{{3,25}}) allergisch)",
     ),
     *slot_rules(
@@ -226,7 +231,7 @@ GERMAN: Final = (
         "speaker",
         "habe haben hat leide asthma diabetes adhs zöliakie migräne arthrose legasthenie bin schwanger diabetiker diabetikerin linkshänder linkshänderin "
         + _KIN_CUES,
-        rf"\b(?:ich )?(?:habe|leide (?:an|unter)|hab)(?: (?:leider|auch|ich|selbst|seit \w{{1,30}})){{0,4}} (?:einen? )?(?P<value>{_ILLS})\b",
+        rf"\b(?:ich )?(?:habe|leide (?:an|unter)|hab)(?: (?:leider|auch|ich|selbst|seit \w{{1,30}})){{0,4}} (?:eine[nr]? )?(?P<value>{_ILLS})\b",
         rf"{_THEY} (?:hat|leidet (?:an|unter)) (?:einen? )?(?P<value>{_ILLS})\b",
         r"\bich bin (?:im \w{1,30} monat )?(?P<value>schwanger|diabetiker(?:in)?|asthmatiker(?:in)?|schwerhörig|gehörlos|blind|farbenblind|laktoseintolerant|linkshänder(?:in)?|legastheniker(?:in)?|rollstuhlfahrer(?:in)?)\b",
         rf"{_WHOSE} ist (?P<value>schwanger|diabetiker(?:in)?|asthmatiker(?:in)?|schwerhörig|gehörlos|blind|linkshänder(?:in)?)\b",
@@ -278,7 +283,7 @@ GERMAN: Final = (
         slots.PET,
         "any",
         "speaker",
-        "hund hunde katze katzen kater hamster pferd kaninchen wellensittich hündin welpe hühner schildkröte meerschweinchen",
+        "hund hunde katze katzen kater hamster pferd pferde kaninchen wellensittich wellensittiche hündin welpe welpen hühner schildkröte schildkröten meerschweinchen",
         rf"\b(?:habe|haben|halte|adoptiert)\b[^.;!?\n]{{0,60}}? (?P<value>(?:{_NUM}) (?:\w{{1,30}} ){{0,2}}?(?:hunde?|katzen?|kater|hamster|pferde?|kaninchen|wellensittiche?|hündin|welpen?|hühner|schildkröten?|meerschweinchen)(?:(?: namens|, (?:der|die|das) heißt)? (?-i:[A-ZÄÖÜ])\w{{1,30}})?)(?=[.,;!?)]|\s*\Z|\s(?:und|aber|der|die|das|adoptiert|bekommen|gekauft)\b)",
         r"\b(?:mein|unser|meine|unsere) (?P<value>(?:hund|katze|kater|hamster|pferd|kaninchen|hündin)(?: heißt)? (?-i:[A-ZÄÖÜ])\w{1,30})(?=[.,;!?)]|\s*\Z|\s(?:ist|hat|und|mag|frisst|schläft)\b)",
     ),
@@ -310,18 +315,26 @@ GERMAN: Final = (
         slots.GOAL,
         "any",
         "speaker",
-        "ziel möchte will",
+        "ziel möchte will trainiere übe bereite",
+        r"\b(?:trainiere|übe)(?: ich)?(?: (?:gerade|zurzeit|seit \w{1,30}(?: \w{1,30})?)){0,2} für (?:den|die|das|einen|eine|meinen|meine) (?P<value>[^.,;!?\n]{4,50}?)(?=[.,;!?)]|\s*\Z|\s(?:und|aber|im|am)\b)",
+        r"\b(?:bereite)(?: ich)? mich(?: gerade)? auf (?:den|die|das|einen|eine|meinen|meine) (?P<value>(?:[\wäöüß-]{0,20}(?:marathon|prüfung|triathlon|examen|abitur|klausur|wettkampf|meisterschaft|turnier))[^.,;!?\n]{0,50}?) vor\b",
         r"\bmein ziel ist(?: es)?,? (?P<value>[^.;!?\n]{5,60})(?=[.;!?]|\s*\Z)",
     ),
     *slot_rules(
         slots.OWN,
         "any",
         "speaker",
-        "lieblings adresse telefonnummer handynummer nummer mail e-mail größe schuhgröße",
+        "adresse lieferadresse rechnungsadresse büroadresse postadresse telefonnummer handynummer mobilnummer kundennummer bestellnummer vertragsnummer mitgliedsnummer versicherungsnummer nummer mail e-mail mail-adresse größe schuhgröße kleidergröße konfektionsgröße",
         r"\bmeine? (?:neue )?(?P<thing>(?:liefer|rechnungs|büro|post)?adresse) (?:ist|lautet)(?: jetzt)?:? (?P<value>(?=[^;!?\n]{0,60}\d)(?-i:[A-ZÄÖÜ0-9])[^;!?\n]{3,80}?)(?=[;!?]|\.\s|\.?\s*\Z)",
-        r"\bmeine? (?:neue )?(?P<thing>(?:telefon|handy|mobil|kunden|bestell|vertrags|mitglieds)?nummer|e-?mail(?:-adresse)?|mail) (?:ist|lautet)(?: jetzt)?:? (?P<value>(?=[^,;!?\n]{0,40}[\d@])[^,;!?\n]{3,50}?)(?=[,;!?]|\.\s|\.?\s*\Z)",
-        r"\bmeine? (?P<thing>lieblings[\wäöüß]{2,20}) (?:ist|sind)(?: jetzt)? (?P<value>[^.,;!?\n]{1,50}?)(?=[.,;!?]|\s(?:und|aber)\b|\s*\Z)",
+        r"\bmeine? (?:neue )?(?P<thing>(?:telefon|handy|mobil|kunden|bestell|vertrags|mitglieds|versicherungs)?nummer|e-?mail(?:-adresse)?|mail) (?:ist|lautet)(?: jetzt)?:? (?P<value>(?=[^,;!?\n]{0,40}[\d@])[^,;!?\n]{3,50}?)(?=[,;!?]|\.\s|\.?\s*\Z)",
         r"\bmeine? (?P<thing>(?:schuh|kleider|konfektions)?größe) ist (?P<value>\d[\d,]{0,4})",
+    ),
+    *slot_rules(
+        slots.OWN,
+        "any",
+        "speaker",
+        "ist sind",
+        r"\bmeine? (?P<thing>lieblings[\wäöüß]{2,20}) (?:ist|sind)(?: jetzt)? (?P<value>[^.,;!?\n]{1,50}?)(?=[.,;!?]|\s(?:und|aber)\b|\s*\Z)",
     ),
     *slot_rules(
         slots.TITLE,
@@ -350,7 +363,7 @@ GERMAN: Final = (
         "word",
         "thing",
         _STATES.replace("|", " "),
-        rf"\b{_THING}(?:\s(?:ist|wurde|wird|jetzt|nun|bereits|schon|noch|endlich|heute)){{0,4}}(?P<no> nicht)? (?P<value>{_STATES})\b",
+        rf"\b{_THING}(?:\s(?:ist|wurde|wird|jetzt|nun|bereits|schon|noch|endlich|heute|immer)){{0,5}}(?P<no> nicht)?(?: bei mir)? (?P<value>{_STATES})(?= bei mir\b|[.,;!?)]|\s*\Z|\s(?:und|aber|worden)\b)",
     ),
     *slot_rules(
         slots.DATE,

@@ -60,7 +60,7 @@ chinchillas? hedgehogs? cockatiels? alpacas? bees labrador retriever poodle grey
 bulldog shepherd schnauzer chihuahua pug rottweiler dalmatian whippet labradoodle pitbull mutt tabby siamese ragdoll maine_coon
 """)
 LANGUAGES: Final = (
-    "(?-i:English|French|German|Spanish|Italian|Portuguese|Dutch|Russian|Ukrainian|Polish|Czech|Slovak|Slovenian|Croatian|Serbian|Bosnian"
+    "(?-i:English|French|German|Spanish|Italian|Portuguese|Dutch|Russian|Ukrainian|Polish|Czech|Slovak|Sloven(?:e|ian)|Croatian|Serbian|Bosnian"
     "|Bulgarian|Romanian|Hungarian|Greek|Turkish|Arabic|Hebrew|Persian|Farsi|Kurdish|Urdu|Hindi|Bengali|Punjabi|Gujarati|Marathi|Tamil"
     "|Telugu|Kannada|Malayalam|Sinhala|Nepali|Thai|Lao|Khmer|Vietnamese|Burmese|Malay|Indonesian|Tagalog|Filipino|Mandarin|Cantonese|Chinese"
     "|Japanese|Korean|Mongolian|Tibetan|Swahili|Amharic|Somali|Yoruba|Igbo|Hausa|Zulu|Xhosa|Afrikaans|Danish|Swedish|Norwegian|Finnish"

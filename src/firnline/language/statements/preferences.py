@@ -68,13 +68,19 @@ _KEEPS: Final = any_of(
     r"\b(?P<how2>write|answer|reply|respond) (?P<thing2>(?:in (?:the |an? )?(?=[^.,;!?\n]{0,20}(?:person|tone|style"
     r"|voice|tense|case|words|bullets|points|sentences))|(?:brief|short|inform|form|conci|casual)\w*)[^.,;!?\n]{0,40})",
     r"\bplease (?P<how4>(?:always )?(?:give|send|show) me) (?P<thing4>(?:(?:all|the|your) )?[a-z]+s (?:including|excluding|in|with|without) [^.,;!?\n]{2,30})",
+    r"\b(?P<how5>(?:send|text|e-?mail|contact|reach|call|message|remind|notify|answer|reply|respond|write)(?: (?:me|us|to me))?) "
+    r"(?P<thing5>(?!(?:it|this|that|these|them|the|your|my|an?)\b)(?:[^.,;!?\n]{1,30} )?(?:by|via|through|over|on) "
+    r"(?:text(?: message)?s?|e-?mail|(?:the )?phone|SMS|WhatsApp|Signal|Telegram|Slack|Teams|post|letter|mail|chat|voice message)\b)",
+    r"\b(?P<how6>(?:answer|reply|respond|write|explain|measure|count|calculate)(?: (?:me|to me|things|everything|it all))?) (?P<thing6>in (?!(?:the|an?|my|your|case|detail|advance|full|time|person|turn|general|return|addition)\b)(?-i:[a-z]{3,20}(?: [a-z]{3,20})?))(?=[.,;!]|\s*\Z|\s(?:please|and|but|because)\b)",
+    r"\A\W*(?P<how7>no(?: more)?) (?P<thing7>[a-z][a-z -]{2,40}?),? please\b",
+    r"\b(?P<how8>don['’]t (?:give|share|show|publish|post|forward|store|save|sell|touch|change|delete|remove|rewrite|shorten|translate|rename|edit|modify)) (?P<thing8>(?:my|our|the(?! subject\b)) [^.,;!?\n]{2,40})",
     r"\b(?P<how3>don['’]t (?:use|write|call(?! me (?-i:[A-Z]))|send|add|include|contact|quote|cite|mention|email|text)) "
     rf"(?P<thing3>(?!(?:it|this|that|them|anything|yet)\b){_DONE})",
 )
 _RATHER: Final = any_of(
     rf"\bI(?:['’]d| would) (?P<how>rather(?: not)?) (?P<thing>(?!(?:be|not|you|know|ask|see|die)\b){_DONE})",
     rf"\A\W*no,?(?: thanks?(?: you)?,?)? I(?:['’]d| would)? (?P<how2>like|want) (?P<thing2>{_DONE})",
-    r"\bI(?:['’]d| would)? (?P<how3>like|want) (?P<thing3>an? [^.,;!?\n]{2,40}), not\b",
+    r"\bI(?:['’]d| would)? (?P<how3>like|want) (?P<thing3>(?!(?:to|you|it|this|that)\b)[^.,;!?\n]{2,40}), not\b",
 )
 _FAR_ARTICLE: Final = regex(
     r"\A(?:(?:der|die|das|den|ein|eine|einen|el|la|los|las|un|una|le|les|une|du|des)\s+|l['’])",
@@ -83,7 +89,9 @@ _FAR_ARTICLE: Final = regex(
 _FAR_DENIED: Final = regex(r"\A(?:(?:nicht|no|ne|pas|не|que)\b|n['’]|不)", re.IGNORECASE)
 _FAR_NO: Final = regex(r"\A(?:keine?[nmrs]?) ", re.IGNORECASE)
 _FAR_NOT: Final = regex(r" (?:gar |überhaupt )?nicht\Z", re.IGNORECASE)
-_FAR_PAIR: Final = regex(r"[a-zäöüß]{3,20} [A-ZÄÖÜ][\w-]{2,30}")
+_FAR_PAIR: Final = regex(
+    r"(?!(?:per|ohne|mit|auf|als|über|via|nur|bei|von|für|aus) )[a-zäöüß]{3,20} [A-ZÄÖÜ][\w-]{2,30}"
+)
 _DIETS: Final = (
     r"(?P<diet>vegetarian|vegan|pescatarian|lactose intolerant|gluten[- ]free|celiac|halal|kosher)"
 )
@@ -131,7 +139,10 @@ _WISHES: Final = (
     ),
     any_of(rf"\b(?P<how>always) (?P<thing>(?:{_TO_DO})\b{_DONE})"),
 )
-_HABITS: Final = any_of(rf"\bI (?P<how>never|always) (?P<thing>(?:{_HABIT})\b{_DONE})")
+_HABITS: Final = any_of(
+    rf"\bI (?P<how>never|always) (?P<thing>(?:{_HABIT})\b{_DONE})",
+    rf"\bI (?P<how2>usually|normally|mostly|typically) (?P<thing2>(?:eat|drink|order|wear|cook|smoke)\b{_DONE})",
+)
 _HOW_MUCH: Final = (
     r"also|actually|very|really|quite|a bit|a little|mildly|slightly|highly|strongly|severely|"
     r"seriously|terribly|badly|extremely|deathly|deadly|both|still"
@@ -196,6 +207,8 @@ _BEFORE: Final = regex(
 )
 """What a statement follows; after a noun, it only tells which: "the job I enjoy"."""
 _FOR_NOW: Final = regex(r"\s(?:for|with|in|on) (?:this|that|it|me|you|now)\Z", re.IGNORECASE)
+_THOSE: Final = regex(r"\A(?:those|these) (?=[a-z]+ [a-z]+s\Z)")
+"""Before a kind of things: "those spray collars"."""
 _FILLER: Final = regex(r"^(?:a |an |the |my |some |any |your |using |having |to )+", re.IGNORECASE)
 _NO_THING_FAR: Final = regex(r"[的你您他她它这那什谁吗上]")
 
@@ -240,7 +253,9 @@ def _likes(sentence: str, *, spoken: bool) -> dict[str, Json]:
         if not any(name in other or other in f"{value} {name}" for other in found):
             found[name] = value
     for name, value in abroad(sentence):
-        found.setdefault(name, value)
+        words = set(name.split())
+        if not any(words >= set(other.split()) for other in found):
+            found[name] = value
     return found
 
 
@@ -311,7 +326,7 @@ def _asked(sentence: str) -> Iterator[tuple[str, Json]]:
 def _attitudes(sentence: str) -> Iterator[tuple[str, Json]]:
     for pattern in _ATTITUDE:
         for match in pattern.finditer(sentence):
-            thing = _clean_thing(match["thing"])
+            thing = _clean_thing(_THOSE.sub("", match["thing"]))
             plain = thing and not _AT_HAND.search(thing) and _FILLER.sub("", f"{thing} ").strip()
             if (
                 plain
@@ -334,10 +349,10 @@ def wishes(sentence: str) -> Iterator[tuple[str, Json]]:
     habit = _HABITS.search(sentence)
     if (
         habit
-        and not _AT_HAND.search(habit["thing"])
+        and not _AT_HAND.search(group_text(habit, "thing"))
         and speaker.is_own_statement(sentence, habit.start())
     ):
-        yield _phrase(habit["thing"]), habit["how"]
+        yield _phrase(group_text(habit, "thing")), group_text(habit, "how")
 
 
 def abroad(sentence: str) -> Iterator[tuple[str, Json]]:

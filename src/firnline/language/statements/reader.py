@@ -21,7 +21,7 @@ from firnline.language.names import fold_name
 from firnline.language.statements import patterns as slots
 from firnline.language.statements import speaker, values, voice
 from firnline.language.statements.attitudes import stated_preferences
-from firnline.language.statements.chinese import CHINESE
+from firnline.language.statements.chinese import CHINESE, WHOSE
 from firnline.language.statements.decisions import decided
 from firnline.language.statements.english import ANCESTRY, KIN
 from firnline.language.statements.english_life import LIFE
@@ -36,7 +36,7 @@ from firnline.language.statements.spanish import SPANISH
 from firnline.language.statements.validity import ANY_DAY, is_over, valid_times
 from firnline.log.regex import regex
 
-RULES: Final = 3
+RULES: Final = 4
 """The version of the rules: what was read by others is read again."""
 CHARS_MAX: Final = 50_000
 """Characters of a message that are read."""
@@ -216,7 +216,8 @@ def _in_sentence(sentence: str) -> Iterator[Statement]:
     if named:
         yield Statement("", slots.NAME, named, "", 0, len(sentence))
     for slot, value, gone in (*stated_preferences(sentence), *decided(sentence)):
-        yield Statement("", slot, value, gone, 0, len(sentence))
+        if values.is_plausible(slot, value, sentence):
+            yield Statement("", slot, value, gone, 0, len(sentence))
 
 
 def _cue_words(sentence: str) -> set[str]:
@@ -232,7 +233,7 @@ def _cue_words(sentence: str) -> set[str]:
 def _read(rule: SlotRule, match: re.Match[str], sentence: str) -> Iterator[Statement]:
     """The statements of a match; none if the sentence does not clearly state them."""
     groups = match.groupdict()
-    if not _is_plain(rule, match, sentence):
+    if not is_plain(sentence, match.start(), match.end(), rule.slot):
         return
     about = _about(rule, match, sentence)
     if about is None:
@@ -250,8 +251,7 @@ def _read(rule: SlotRule, match: re.Match[str], sentence: str) -> Iterator[State
     for value in found:
         if value and not values.is_in(value, sentence):
             continue
-        strict = rule.about == "before" or not slot.startswith(slots.TOOL)
-        if value and strict and not values.is_plausible(slot, value, sentence, moved=moved):
+        if value and not values.is_plausible(slot, value, sentence, moved=moved):
             continue
         if (
             not value
@@ -271,27 +271,25 @@ def _read(rule: SlotRule, match: re.Match[str], sentence: str) -> Iterator[State
         )
 
 
-def _is_plain(rule: SlotRule, match: re.Match[str], sentence: str) -> bool:
-    """Whether it is said as it is: not supposed, reported, denied, or told to another to do."""
-    before = sentence[max(0, match.start() - _BEFORE) : match.start()]
+def is_plain(sentence: str, start: int, end: int, slot: str) -> bool:
+    """Whether these words are said as they are: not supposed, reported, denied, or an order."""
+    before = sentence[max(0, start - _BEFORE) : start]
     plain = _PREFACE.sub(lambda found: "," * len(found[0]), sentence)
-    if not speaker.is_own_statement(plain, match.start()):
+    if not speaker.is_own_statement(plain, start):
         return False
-    if rule.slot not in (slots.GOAL, slots.WISHES, slots.NAME) and _HYPOTHETICAL.search(
-        _plain(before)
-    ):
+    if slot not in (slots.GOAL, slots.WISHES, slots.NAME) and _HYPOTHETICAL.search(_plain(before)):
         return False
-    if voice.is_conditional(sentence[match.end() :]):
+    if voice.is_conditional(sentence[end:]):
         return False
-    told = rule.slot == slots.WISHES or voice.is_reminder(sentence)
-    return told or not speaker.is_order(_around(sentence, match))
+    told = slot == slots.WISHES or voice.is_reminder(sentence)
+    return told or not speaker.is_order(_around(sentence, start, end))
 
 
-def _around(sentence: str, match: re.Match[str]) -> str:
-    """The clause that a match is in, between commas and the like."""
-    starts = [found.end() for found in _CLAUSE_START.finditer(sentence, 0, match.start())]
-    end = _COMMA.search(sentence, match.end())
-    return sentence[starts[-1] if starts else 0 : end.start() if end else len(sentence)]
+def _around(sentence: str, start: int, end: int) -> str:
+    """The clause that these words are in, between commas and the like."""
+    starts = [found.end() for found in _CLAUSE_START.finditer(sentence, 0, start)]
+    comma = _COMMA.search(sentence, end)
+    return sentence[starts[-1] if starts else 0 : comma.start() if comma else len(sentence)]
 
 
 def _plain(before: str) -> str:
@@ -317,6 +315,12 @@ def _about(rule: SlotRule, match: re.Match[str], sentence: str) -> str | None:
         return _subject_before(rule, sentence, match)
     groups = match.groupdict()
     whose = groups.get("whose") or groups.get("whose2")
+    if (
+        not whose
+        and match[0].startswith("，")
+        and (before := WHOSE.search(sentence[: match.start()]))
+    ):
+        whose = before["whose"]  # the clause goes on about a relative
     return _kin(whose, groups.get("called")) if whose else ""
 
 

@@ -34,10 +34,10 @@ _JOB: Final = (
 )
 _ILLS: Final = (
     r"(?:asma|azúcar(?: alto)?|diabetes(?: tipo \w{1,30})?|tdah|autismo|epilepsia|migrañas?|artritis|artrosis|hipertensión|tensión alta|depresión|ansiedad|insomnio|celiaquía|psoriasis|dislexia|escoliosis|una hernia(?: \w{1,30})?|hernia(?: \w{1,30})?"
-    r"|fibromialgia|tiroides|hipotiroidismo|colesterol(?: alto)?|cáncer|endometriosis|anemia|reflujo|vértigo|tinnitus|parkinson|esclerosis múltiple|crohn|colon irritable|problemas de (?:espalda|rodilla|corazón)|dolor de espalda|mala espalda|apnea del sueño|osteoporosis|lupus|gota)"
+    r"|fibromialgia|tiroides|hipotiroidismo|colesterol(?: alto)?|cáncer|endometriosis|anemia|reflujo|vértigo|tinnitus|parkinson|esclerosis múltiple|crohn|colon irritable|p[aá]rkinson|alzh[eé]imer|problemas de (?:espalda|rodilla|corazón)|dolor de espalda|mala espalda|apnea del sueño|osteoporosis|lupus|gota)"
 )
 _LANGS: Final = r"(?:español|castellano|catalán|gallego|euskera|vasco|inglés|francés|alemán|italiano|portugués|ruso|chino|mandarín|japonés|coreano|árabe|hebreo|griego|turco|polaco|rumano|neerlandés|holandés|sueco|noruego|danés|finés|ucraniano|checo|húngaro|hindi|quechua|guaraní|náhuatl|valenciano|latín)"
-_STATES: Final = r"enviad[oa]|entregad[oa]|cancelad[oa]|pagad[oa]|pendiente|en camino|en tránsito|devuelt[oa]|reembolsad[oa]|abiert[oa]|cerrad[oa]|resuelt[oa]|retrasad[oa]|confirmad[oa]|aprobad[oa]|rechazad[oa]|list[oa]|en proceso|perdid[oa]"
+_STATES: Final = r"enviad[oa]|entregad[oa]|cancelad[oa]|pagad[oa]|pendiente|en camino|en tránsito|devuelt[oa]|reembolsad[oa]|abiert[oa]|cerrad[oa]|resuelt[oa]|retrasad[oa]|confirmad[oa]|aprobad[oa]|rechazad[oa]|list[oa]|en proceso|perdid[oa]|llegado|sido (?:enviad|entregad)[oa]"
 _THING: Final = r"(?P<thing>(?:pedido|ticket|factura|paquete|reserva|incidencia|tarea|solicitud|caso|envío)(?: (?:número|nº|n\.º))? ?#?[A-Z]{0,4}-?\d[\w-]{0,20}|(?<=mi )pedido|(?<=el )pedido|(?<=el )paquete|(?<=mi )paquete)"
 
 SPANISH: Final = (
@@ -130,7 +130,8 @@ SPANISH: Final = (
         slots.JOB,
         "any",
         "speaker",
-        "soy trabajo es dedico somos " + _KIN_CUES,
+        "soy trabajo es dedico somos enseño doy " + _KIN_CUES,
+        r"\b(?P<value>(?:enseño|doy clases de) [\wáéíóúñ]{3,20}(?: y [\wáéíóúñ]{3,20})?)(?=[.,;!?)]|\s*\Z|\s(?:en|a|y|pero|desde)\b)",
         rf"\b(?:soy|y soy)(?: (?:también|ahora|desde hace \w{{1,30}} \w{{1,30}})){{0,4}} (?P<value>{_JOB})(?=[.,;!?)–]|\s-\s|\s*\Z|\s(?:y|en|pero|desde|por|que|a|con|así|jubilad[oa]|de formación|de profesión)\b)",
         r"\b(?<!mi )(?<!el )trabajo(?: ahora| actualmente)? (?:como|de) (?P<value>(?:[\wáéíóúñ-]{2,20} ){0,3}?[\wáéíóúñ-]{3,20})(?=[.,;!?)]|\s*\Z|\s(?:y|en|pero|para|desde|así)\b)",
         rf"{_WHOSE} (?:es|trabaja (?:como|de))(?: también)? (?P<value>{_JOB})(?=[.,;!?)–]|\s*\Z|\s(?:y|en|pero|desde|por|que|a|con)\b)",
@@ -238,7 +239,7 @@ SPANISH: Final = (
         "any",
         "speaker",
         "tomo pincho inyecto uso",
-        r"\b(?:tomo|me tomo|me pincho|me inyecto|uso) (?P<value>(?:(?:pastillas|medicación|medicamentos|antidepresivos|insulina) (?:para|de) [^.,;!?\n]{3,30}?|[a-záéíóúñ]*(?:pril|ina|ol|eno|statina|prazol|sartán|pam|mol|formina|idona|cilina)|insulina|antidepresivos|ansiolíticos))(?=[.,;!?)]|\s*\Z|\s(?:por|para|cada|y|todas|todos|desde|antes|después|al)\b)(?<!cocina)",
+        r"\b(?:tomo|me tomo|me pincho|me inyecto|uso) (?P<value>(?:(?:pastillas|medicación|medicamentos|antidepresivos|insulina) (?:para|de) [^.,;!?\n]{3,30}?|[a-záéíóúñ]*(?:pril|ina|ol|eno|statina|prazol|sartán|pam|mol|formina|idona|cilina)|insulina|antidepresivos|ansiolíticos))(?=[.,;!?)]|\s*\Z|\s(?:por|para|cada|y|todas|todos|desde|antes|después|al|una|dos|tres|\d)\b)(?<!cocina)",
     ),
     *slot_rules(
         slots.AFRAID,
@@ -298,7 +299,8 @@ SPANISH: Final = (
         slots.GOAL,
         "any",
         "speaker",
-        "quiero objetivo meta sueño",
+        "quiero objetivo meta sueño preparando entrenando preparo entreno",
+        r"\b(?:me estoy preparando|me preparo|estoy entrenando|entreno|estoy preparando)(?: (?:para|ahora|ya)){0,2} (?:el|la|las|los|un|una|mi|mis) (?P<value>(?:(?:media )?marat[oó]n|triatlón|ex[aá]men|oposici|carrera|selectividad|certifica|campeonato|ironman)[^.,;!?\n]{4,50}?)(?=[.,;!?)]|\s*\Z|\s(?:y|pero|en (?:enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre))\b)",
         r"\bmi (?:objetivo|meta|sueño) es (?P<value>[^.;!?\n]{5,60})(?=[.;!?]|\s*\Z)",
         r"\bquiero (?P<value>(?:perder \w{1,30} (?:kilos|quilos)|ser (?:[\wáéíóúñ]{4,20})|aprender a \w{1,30}|correr (?:un|una) \w{1,30}|comprar(?:me)? (?:un|una) (?:piso|casa|coche)|dejar de fumar|montar (?:mi|un) \w{1,30})[^.,;!?\n]{0,30}?)(?=[.,;!?]|\s*\Z|\s(?:y|pero|porque)\b)",
     ),
@@ -327,7 +329,7 @@ SPANISH: Final = (
         _STATES.replace("|", " ").replace("[oa]", "o ")
         + " "
         + _STATES.replace("|", " ").replace("[oa]", "a "),
-        rf"\b{_THING}(?:\s(?:ha|sido|fue|está|ya|ahora|es|sigue|todavía)){{0,4}} (?P<value>{_STATES})\b",
+        rf"\b{_THING}(?:\s(?:todavía|aún|ya|ahora|sigue))?(?P<no> no)?(?:\s(?:me|nos|ha|han|sido|fue|está|ya|ahora|es|sigue|todavía|aún)){{0,4}} (?P<value>{_STATES})\b",
     ),
     *slot_rules(
         slots.DATE,
@@ -348,7 +350,7 @@ SPANISH: Final = (
         "date",
         "thing",
         "es será el",
-        r"\b(?:el|la|los|las|mi|nuestra|nuestro) (?P<thing>[\wáéíóúñ]{3,20})(?: (?:con|de|del) [^.,;!?\n]{2,25}?)? (?:es|será|son|empieza|se celebra) (?P<value>el {DAY})",
+        r"\b(?:el|la|los|las|mi|nuestra|nuestro) (?P<thing>(?!cumpleaños\b)[\wáéíóúñ]{3,20})(?: (?:con|de|del) [^.,;!?\n]{2,25}?)? (?:es|será|son|empieza|se celebra) (?P<value>el {DAY})",
     ),
     *slot_rules(
         slots.AMOUNT,

@@ -82,7 +82,7 @@ _HEDGED: Final = regex(
     re.IGNORECASE,
 )
 _SAID_BY_OTHERS: Final = regex(
-    r"(?<!\bI )(?<!\bwe )(?<!\bich )(?<!\bje )\b(?:says?|said|saying|thinks?|thought|believes?|claims?|claimed"
+    r"(?<!\bI )(?<!\bwe )(?<!\bich )(?<!\bje )\b(?:says?|said|saying|swears?|schwört|jura|thinks?|thought|believes?|claims?|claimed"
     r"|reckons?|insists?|(?:told|tells?) (?:me|us|her|him|them)(?! to\b)|wonders?|sagte?|meinte?|findet"
     r"|glaubt|behauptet|denkt|dice[ns]?|dijo|piensan?|cree[ns]?|opinan?|dit|disent|pense(?:nt)?"
     r"|croit|trouve que|affirme|говор[ия]т|сказала?|думает|считает|полагает)\b"

@@ -50,7 +50,8 @@ _CLAUSE: Final = regex(
     re.IGNORECASE,
 )
 _ALSO: Final = regex(
-    r"\A\s*(?:also|both|either|even|all kinds of|all sorts of|auch|sowohl|también|aussi|ainsi que|также|и)\s+",
+    r"\A\s*(?:also|both|either|even|all kinds of|all sorts of|an? (?:little|tiny|wee) (?:bit of )?|a bit of|bit of|some|auch|sowohl|ein bisschen|ein wenig|etwas|también|un poco de|algo de"
+    r"|aussi|ainsi que|un peu d(?:e\s|['’])|также|немного|чуть-чуть|и)\s*(?<=[\s'’])|\A一点儿?",
     re.IGNORECASE,
 )
 _POINTS: Final = regex(
@@ -391,13 +392,23 @@ def _latin(value: str) -> list[str]:
 
 def is_plausible(slot: str, value: str, sentence: str, *, moved: bool = False) -> bool:
     """Whether the value can be one of the slot: a city is not called Thursday or Postgres."""
+    if slot == slots.JOB and _CLAUSE.search(value):
+        return False
     if slot in (slots.HOME, slots.EMPLOYER, slots.FROM, slots.GREW_UP):
         if not _is_place(value):
             return False
         return not (moved and _PLACE_AFTER.search(sentence))
     if slot.partition(" for ")[0] == slots.TOOL:
         return _is_tool(value)
-    return True
+    return slot not in _TASTES or not _READERS.match(value)
+
+
+_TASTES: Final = frozenset((slots.LIKES, slots.DISLIKES, slots.PREFERS, slots.WISHES))
+_READERS: Final = regex(
+    r"(?:your|thy|deine?[mnrs]?|eure?[mnrs]?|tus?|vuestr[oa]s?|ta|ton|tes|votre|vos|тво\w{1,3}|ваш\w{0,3})\s|[你您]",
+    re.IGNORECASE,
+)
+"""What is the reader's, "your answer": that is liked now, and is no taste."""
 
 
 def _is_place(value: str) -> bool:

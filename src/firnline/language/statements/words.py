@@ -49,13 +49,13 @@ VOCABULARY: Final = {
 ASKED: Final = {
     HOME: "live living lives city hometown reside wohne lebe vivo habite живу 住",
     EMPLOYER: "employer employed work company arbeite trabajo travaille работаю 工作",
-    JOB: "job profession occupation beruf",
+    JOB: "job profession occupation beruf profesión métier профессия профессии 职业",
     BIRTHDAY: "birthday born geburtstag cumpleaños anniversaire рождения 生日",
     DIET: "diet eat vegetarian vegan meat esse comer como mange ем 吃",
-    RELATIONSHIP: "married single relationship",
+    RELATIONSHIP: "married single relationship verheiratet casado casada marié mariée женат замужем 结婚",
 }
 """Words of which a question in the first person has one if it asks for the slot."""
 OWN_WORDS: Final = frozenset(
     ("i", "my", "we", "our", "ich", "mein", "meine", "yo", "mi", "soy", "vivo", "trabajo", "como")
-) | frozenset(("je", "mon", "ma", "я", "мой", "мое", "меня", "у", "我"))
+) | frozenset(("je", "j", "mon", "ma", "mes", "mis", "я", "мой", "мое", "меня", "у", "我"))
 """Words of which a question in the first person has one."""

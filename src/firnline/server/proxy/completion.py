@@ -87,6 +87,9 @@ class OfflineReply:
         done = await self._model.complete(self._request["messages"])
         return json.dumps(self._writer.body(done.message)).encode()
 
+    def note_text(self) -> None:
+        """Nothing is measured: there is no endpoint."""
+
     async def raw(self) -> AsyncGenerator[bytes, None]:
         """The complete answer, in one piece."""
         yield await self.body()

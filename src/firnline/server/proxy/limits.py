@@ -42,8 +42,6 @@ TOOL_TYPE_CHARS_MAX: Final = 80
 """Characters of a tool's type that an error repeats."""
 ANSWER_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of an endpoint's answer, or of all events of it."""
-ANSWER_SECONDS: Final = 600.0
-"""How long the endpoint may be silent."""
 FIRST_EVENT_SECONDS: Final = 5.0
 """How long a response waits for the first event of its answer, before it sends its headers."""
 KEEPALIVE_CONNECTIONS: Final = 100

@@ -35,6 +35,7 @@ from firnline.server.proxy.prefixes import KnownPrefix, find_prefix, key_hashes,
 from firnline.server.proxy.request import (
     MemoryStatus,
     ProxyRequest,
+    Sender,
     Thread,
     extend_hash,
     fingerprint,
@@ -97,9 +98,9 @@ async def _store(request: ProxyRequest, messages: Sequence[Message]) -> Location
     for _ in range(limits.LOCATE_TRIES):
         plan = await _plan(request, messages)
         with suppress(ConflictError):  # another request appended: look again
-            return await _store_new(request.memory, plan, request.sender.person)
+            return await _store_new(request.memory, plan, request.sender)
     plan = await _plan(request, messages)
-    return await _store_new(request.memory, plan, request.sender.person)
+    return await _store_new(request.memory, plan, request.sender)
 
 
 # -- planning ---------------------------------------------------------------------------------
@@ -139,13 +140,18 @@ async def _plan(request: ProxyRequest, messages: Sequence[Message]) -> _Plan:
         if again and agree((), log, strict=strict).entries < len(log):  # another client's question
             return _Plan(location, _new_messages(messages, 0))
         location = _at_prefix(location, prefix)
-        agreed = await run_by_size(request.size, partial(agree, rest, log, strict=strict))
+        agreed = await run_by_size(_size(request, log), partial(agree, rest, log, strict=strict))
         plan = _plan_new(request, location, messages, count, agreed, log)
         return (plan.branch and await _plan_compacted(request, location, messages)) or plan
     head = await memory.head(location.conversation) if name else None
     if head is None:
         return _Plan(location, _new_messages(messages, 0))
     return await _plan_named(request, location, messages, head, unanswered=unanswered)
+
+
+def _size(request: ProxyRequest, log: Sequence[Entry]) -> int:
+    """About how many characters a request and the messages of a log have."""
+    return request.size + messages_size([entry.message for entry in log])
 
 
 def _at_prefix(location: Location, known: KnownPrefix) -> Location:
@@ -184,7 +190,7 @@ async def _plan_thread(request: ProxyRequest, thread: Thread, messages: Sequence
     log = await request.memory.read(
         thread.conversation, first_seq=thread.seq + 1, limit=len(messages) + limits.ENTRIES_BEYOND
     )
-    agreed = await run_by_size(request.size, partial(agree, spoken, log))
+    agreed = await run_by_size(_size(request, log), partial(agree, spoken, log))
     return _plan_new(request, location, messages, 0, agreed, log)
 
 
@@ -219,7 +225,7 @@ async def _plan_named(
     reach = len(spoken) if unanswered else limits.TAIL_ENTRIES
     tail = await request.memory.read(location.conversation, first_seq=max(head.seq - reach, 0))
     location = replace(location, question=head.seq)
-    agreed = await run_by_size(request.size, partial(overlap, spoken, tail))
+    agreed = await run_by_size(_size(request, tail), partial(overlap, spoken, tail))
     if agreed is not None and unanswered:
         later = tail[agreed.entries :]
         answered = request.attempt.again and len(later) == 1 and _is_complete_answer(later[0])
@@ -249,7 +255,7 @@ async def _plan_compacted(
         return None
     said = messages[_count_before_speech(messages) :]
     tail = await memory.read(name, first_seq=max(head.seq - limits.SUMMARY_ENTRIES, 0))
-    if not await run_by_size(request.size, partial(has_summary, said, tail)):
+    if not await run_by_size(_size(request, tail), partial(has_summary, said, tail)):
         return None
     log = await memory.read(name, first_seq=max(head.seq - limits.COMPACTED_ENTRIES, 0))
     new = await asyncio.to_thread(new_messages, said, log)
@@ -319,16 +325,18 @@ async def _branch(memory: Memory, location: Location) -> Location:
     )
 
 
-async def _store_new(memory: Memory, plan: _Plan, person: str | None = None) -> Location:
+async def _store_new(memory: Memory, plan: _Plan, sender: Sender) -> Location:
     """Append the new messages, and save the prefixes that they complete."""
-    await _check_person(memory, plan.location, person)
+    await _check_person(memory, plan.location, sender)
     location = await _branch(memory, plan.location) if plan.branch else plan.location
     if not plan.new:
         return location
     # Clients may send several requests at once to a conversation they name; each is appended.
     expected = None if location.named else location.next_seq
     new = [_mark_unspoken(each) for each in plan.new] if location.anonymous else plan.new
-    stored = await memory.append(location.conversation, new, expected_seq=expected, person=person)
+    stored = await memory.append(
+        location.conversation, new, expected_seq=expected, person=sender.person
+    )
     spoken = [entry.seq for entry in stored if is_spoken(entry.message)]
     if location.compacted:  # between them is what was known
         spoken = spoken[-1:]
@@ -340,10 +348,12 @@ async def _store_new(memory: Memory, plan: _Plan, person: str | None = None) -> 
     return replace(location, question=last.seq, hash=last.hash, next_seq=last.seq + 1, first=first)
 
 
-async def _check_person(memory: Memory, location: Location, person: str | None) -> None:
+async def _check_person(memory: Memory, location: Location, sender: Sender) -> None:
     """Raise `ConflictError` if a user names the conversation of another one."""
-    head = await memory.head(location.conversation) if person and location.named else None
-    if head is not None and head.person not in (None, person):
+    named = sender.alone or (sender.person and location.named)
+    head = await memory.head(location.conversation) if named else None
+    allowed = (sender.person,) if sender.alone else (None, sender.person)
+    if head is not None and head.person not in allowed:
         raise ConflictError(f"{location.conversation} is with another person")
 
 
@@ -368,7 +378,7 @@ async def separate_request(
     if location is None or context is None or not location.anonymous or location.answer:
         return None
     try:
-        own = await _own_location(request.memory, located.messages, location, context)
+        own = await _own_location(request, located.messages, location, context)
     except Exception as error:  # noqa: BLE001 - the chat continues, as the client sent it
         return replace(located, status=MemoryStatus().degrade("no context", error))
     if own is None:
@@ -377,15 +387,16 @@ async def separate_request(
 
 
 async def _own_location(
-    memory: Memory, messages: Sequence[Message], location: Location, context: Context
+    request: ProxyRequest, messages: Sequence[Message], location: Location, context: Context
 ) -> Location | None:
     """Another location, if a request added to this one meanwhile, or the application edited it."""
+    memory = request.memory
     if context["digests"].pieces or context["important"].pieces:
         digests = await memory.digests(location.conversation)
         if any(each.made_by == APPLICATION and each.status == "completed" for each in digests):
             name = f"chat-{secrets.token_hex(8)}"
             own = replace(location, conversation=name, source="new", question=-1, next_seq=0)
-            return await _store_new(memory, _Plan(own, _new_messages(messages, 0)))
+            return await _store_new(memory, _Plan(own, _new_messages(messages, 0)), request.sender)
     head = await memory.head(location.conversation)
     if head is not None and head.seq > location.question:
         return await _branch(memory, location)

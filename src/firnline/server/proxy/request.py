@@ -97,12 +97,14 @@ class Sender(NamedTuple):
     """Who sent a request, as a hash of all that tells callers apart.
 
     `named` if the request names its user. Without that, several people may be the same sender: an
-    address is shared by all users of an application. `person` is that user's name.
+    address is shared by all users of an application. `person` is that user's name. A sender that is
+    `alone` may use that person's conversations only, and none that is with no person.
     """
 
     id: str
     named: bool
     person: str | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,7 +310,10 @@ def _session_id(user: str) -> str:
 def find_sender(
     caller: Caller, headers: Mapping[str, str], body: Mapping[str, Any], address: str
 ) -> Sender:
-    """Who sent a request: by its key and the users it names, or by its address if it names none."""
+    """Who sent a request: by its key and the users it names, or by its address if it names none.
+
+    A key for one person says whom a request is with, whatever the request says.
+    """
     metadata = body.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     named = {
@@ -320,6 +325,8 @@ def find_sender(
     who = [caller.id, caller.token, *sorted(users.items())] if users else [caller.id, caller.token]
     text = json.dumps([*who, "" if users else address])
     sender = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    if caller.person is not None:
+        return Sender(sender, named=True, person=caller.person, alone=True)
     names = (_person_name(name, value) for name, value in users.items())
     return Sender(sender, bool(users), next(filter(None, names), None))
 

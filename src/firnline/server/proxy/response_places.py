@@ -16,6 +16,7 @@ from firnline.context.marks import INTERRUPTED
 from firnline.errors import InputError, NotFound, StoreCorrupt
 from firnline.log import zstd
 from firnline.log.entry import Card, Entry
+from firnline.log.json_text import dump_json
 from firnline.log.message import Message
 from firnline.log.openai_items import items_of
 from firnline.log.wire import parse_unique
@@ -75,7 +76,7 @@ class ResponsePlace:
     def card(self, tenant: str) -> Card:
         """The card that keeps it."""
         fields = {name: getattr(self, name) for name in self.__slots__}
-        body = zstd.compress(json.dumps(fields).encode())
+        body = zstd.compress(dump_json(fields).encode())
         return Card(
             tenant=tenant,
             kind=RESPONSE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final
@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse
 from starlette.responses import Response, StreamingResponse
 
 from firnline.errors import FirnlineError, InputError, ModelError, NotFound, outline
+from firnline.log.draft import messages_size
 from firnline.log.entry import FAILED, Entry
 from firnline.log.threads import run_by_size, text_size
 from firnline.log.tokens import counter
@@ -53,6 +54,7 @@ passthrough = APIRouter(include_in_schema=False)
 _STREAM: Final = "text/event-stream"
 _PASSED: Final = frozenset({"models", "embeddings", "moderations", "audio", "images"})
 _FEW_TOKENS: Final = 2_000
+_CHARS_OF_A_TOKEN: Final = 16  # or more: values of a part are no tokens
 """Stored answers up to this long are written in the event loop."""
 _RELATIVE: Final = frozenset({"", ".", ".."})
 
@@ -268,7 +270,7 @@ async def _stream_response(
         draft = begin(request.memory, location.conversation, location.question, location.hash)
     keeper = _ProxyDraft(draft)
     answer = request.dialect.stream_answer(rounds, reply)
-    events = _record_stream(request, status, answer, keeper)
+    events = _record_stream(request, status, answer, keeper, reply.note_text)
     body = request.dialect.background_body
     named = request.dialect.stream_name
     listener = request.parts.streams.open(events, keeper, name=named)
@@ -285,7 +287,11 @@ async def _stream_response(
 
 
 async def _record_stream(
-    request: ProxyRequest, status: MemoryStatus, answer: AnswerStream, keeper: _ProxyDraft
+    request: ProxyRequest,
+    status: MemoryStatus,
+    answer: AnswerStream,
+    keeper: _ProxyDraft,
+    note_text: Callable[[], None],
 ) -> AsyncGenerator[StreamEvent, None]:
     """The events of the answer; it is stored before the events that end it."""
     try:
@@ -295,6 +301,8 @@ async def _record_stream(
                     recorded = await record_answer(request, status, item, keeper.draft)
                     keeper.answer_unsaved = recorded.answer_unsaved
                 else:
+                    if item[0]:
+                        note_text()
                     yield item
     except Exception as error:
         await note_failure(request, status)
@@ -312,7 +320,8 @@ async def _frames(listener: StreamListener[str], request: ProxyRequest) -> Async
 async def _replay_response(request: ProxyRequest, status: MemoryStatus, answer: Entry) -> Response:
     """The stored answer to the same request."""
     headers = {**status.headers(), "x-firnline-replayed": "true"}
-    message, size = answer.message, answer.tokens
+    message = answer.message
+    size = max(answer.tokens, messages_size(message) // _CHARS_OF_A_TOKEN)
     if not request.streams:
         body = await run_by_size(size, partial(request.dialect.replay_body, message), _FEW_TOKENS)
         return json_response(body, headers=headers)

@@ -5,19 +5,24 @@ Only listed headers pass, in both directions; only the settings decide where req
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Final, Protocol
 
 import httpx2
 
-from firnline.errors import ModelError, ModelTimeout
+from firnline.errors import ModelError, ModelTimeout, cause
 from firnline.log.limits import CONNECT_SECONDS
 from firnline.log.regex import regex
 from firnline.models.events import read_events
 from firnline.server.base_urls import endpoint_hint
 from firnline.server.proxy import limits
 from firnline.server.proxy.windows import ListedWindows
+from firnline.server.upstream_metrics import CallMeter, UnmeasuredCall
+
+logger: Final = logging.getLogger("firnline.server")
 
 _REQUEST_HEADERS: Final = regex(
     r"(openai|anthropic|helicone|x-stainless|x-litellm|x-openwebui)-.*|http-referer|x-title"
@@ -71,21 +76,37 @@ class Reply(Protocol):
         """The body as it arrives, not parsed."""
         ...
 
+    def note_text(self) -> None:
+        """The client gets text of this answer now."""
+        ...
+
 
 class Upstream:
     """An endpoint at `url` (up to and including ``/v1``), with a key for it if there is one.
 
-    `hint` says what may be wrong with the URL; it is empty if the URL looks right.
+    It may be silent for `seconds`. `begin_call` is called for each request, to measure it. `hint`
+    says what may be wrong with the URL; it is empty if the URL looks right.
     """
 
-    def __init__(self, url: str, key: str | None, *, key_header: str = "authorization") -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        *,
+        key_header: str = "authorization",
+        seconds: float,
+        begin_call: Callable[[], CallMeter],
+    ) -> None:
         self._url, self._key, self._key_header = url, key, key_header
-        setting = "FIRNLINE_UPSTREAM" if key_header == "authorization" else "FIRNLINE_ANTHROPIC"
-        self.hint = endpoint_hint(url, setting)
+        self._seconds, self._begin_call = seconds, begin_call
+        self._setting = (
+            "FIRNLINE_UPSTREAM" if key_header == "authorization" else "FIRNLINE_ANTHROPIC"
+        )
+        self.hint = endpoint_hint(url, self._setting)
         self._responses: bool | None = None
         self.listed = ListedWindows(self._list_models)
         self._client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(limits.ANSWER_SECONDS, connect=CONNECT_SECONDS),
+            timeout=httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
             limits=httpx2.Limits(
                 max_connections=None, max_keepalive_connections=limits.KEEPALIVE_CONNECTIONS
             ),
@@ -106,6 +127,7 @@ class Upstream:
         headers: Mapping[str, str],
         token: str = "",
         query: str = "",
+        call: CallMeter | None = None,
     ) -> Reply:
         """Send a request; `ModelError` if the endpoint cannot be reached.
 
@@ -120,14 +142,32 @@ class Upstream:
         url = f"{self._url}{path}{'?' if query else ''}{query}"
         sent["accept-encoding"] = "identity"
         request = self._client.build_request(method, url, content=content, headers=sent)
+        call = self._begin_call() if call is None else call
         try:
             response = await self._client.send(request, stream=True)
-        except httpx2.TimeoutException as error:
-            raise ModelTimeout("the upstream endpoint timed out") from error
         except httpx2.RequestError as error:
-            name = type(error).__name__
-            raise ModelError(f"cannot connect to the upstream endpoint: {name}") from error
-        return _HttpReply(response)
+            raise self._failure(error, call) from error
+        except BaseException:  # the client is gone
+            call.end("canceled")
+            raise
+        call.note_answer(response.status_code)
+        return _HttpReply(response, call, self._failure)
+
+    def _failure(self, error: httpx2.RequestError, call: CallMeter) -> ModelError:
+        """What to tell of an endpoint that does not answer: where it is, and why."""
+        if isinstance(error, httpx2.ConnectTimeout | httpx2.ConnectError):
+            call.end("unreachable")
+            text = f"cannot connect to {self._url}: {cause(error)}; check {self._setting}"
+        elif isinstance(error, httpx2.TimeoutException):
+            call.end("timeout")
+            limit = "FIRNLINE_UPSTREAM_SECONDS is the limit"
+            text = f"{self._url} was silent for {self._seconds:g} s; {limit}"
+        else:
+            call.end("broken")
+            text = f"the answer of {self._url} broke off: {cause(error)}"
+        logger.warning("upstream: %s", text)
+        kind = ModelTimeout if isinstance(error, httpx2.TimeoutException) else ModelError
+        return kind(text, code="connection")
 
     async def speaks_responses(self, headers: Mapping[str, str], token: str) -> bool:
         """Whether it speaks the Responses API; an empty request, which costs nothing, tells.
@@ -137,7 +177,14 @@ class Upstream:
         if self._responses is None:
             known = {name: headers[name] for name in _LIST_HEADERS if name in headers}
             sent = {**known, "content-type": "application/json"}
-            reply = await self.send("POST", "/responses", content=b"{}", headers=sent, token=token)
+            reply = await self.send(
+                "POST",
+                "/responses",
+                content=b"{}",
+                headers=sent,
+                token=token,
+                call=UnmeasuredCall(),
+            )
             async with aclosing(reply.raw()) as arriving:
                 async for _ in arriving:
                     break
@@ -153,7 +200,13 @@ class Upstream:
         if self._key_header == "x-api-key":
             sent, query = {"anthropic-version": ANTHROPIC_VERSION, **sent}, _ANTHROPIC_PAGE
         reply = await self.send(
-            "GET", "/models", content=b"", headers=sent, token=token, query=query
+            "GET",
+            "/models",
+            content=b"",
+            headers=sent,
+            token=token,
+            query=query,
+            call=UnmeasuredCall(),
         )
         body = bytearray()
         async with aclosing(reply.raw()) as arriving:
@@ -171,8 +224,13 @@ def _passes(name: str) -> bool:
 
 
 class _HttpReply:
-    def __init__(self, response: httpx2.Response) -> None:
-        self._response = response
+    def __init__(
+        self,
+        response: httpx2.Response,
+        call: CallMeter,
+        failure: Callable[[httpx2.RequestError, CallMeter], ModelError],
+    ) -> None:
+        self._response, self._call, self._failure = response, call, failure
         self.status = response.status_code
         self.headers = {
             name: value
@@ -212,10 +270,14 @@ class _HttpReply:
         try:
             async for piece in self._response.aiter_raw():
                 yield piece
-        except httpx2.TimeoutException as error:
-            raise ModelTimeout("the answer of the upstream endpoint timed out") from error
         except httpx2.RequestError as error:
-            name = type(error).__name__
-            raise ModelError(f"the answer of the upstream endpoint broke off: {name}") from error
+            raise self._failure(error, self._call) from error
+        except asyncio.CancelledError:
+            self._call.end("canceled")
+            raise
         finally:
+            self._call.end()
             await self._response.aclose()
+
+    def note_text(self) -> None:
+        self._call.note_text()

@@ -11,7 +11,7 @@ from firnline.errors import InputError
 from firnline.log.threads import run_by_size
 from firnline.log.tokens import DEFAULT_MODEL
 from firnline.memory import Memory
-from firnline.server.auth import Reading, charge, may_write, parts_of
+from firnline.server.auth import Reading, charge, may_write, parts_of, person_of
 from firnline.server.bodies import json_response, require_head
 from firnline.server.rest import requests, responses, schemas
 from firnline.server.rest.openapi import CONVERSATION, problems, router
@@ -32,7 +32,8 @@ async def build_context(
     with a read-only key. 422 if required parts do not fit: `floor` is what they need, `blockers`
     lists them.
     """
-    if body.person is None:
+    person = person_of(request, body.person)
+    if person is None:
         await require_head(memory, conversation)
     context = await memory.context(
         conversation,
@@ -42,7 +43,7 @@ async def build_context(
         tools=body.tools,
         task=body.task,
         fold=body.fold and may_write(request),
-        person=body.person,
+        person=person,
     )
     charge(request, context.tokens)
     write = partial(responses.context, context, body.format)

@@ -15,7 +15,7 @@ from firnline.errors import ConflictError, InputError, NotFound
 from firnline.log import limits
 from firnline.log.entry import Head
 from firnline.memory import Memory
-from firnline.server.auth import Reading, Writing
+from firnline.server.auth import Reading, Writing, person_of
 from firnline.server.bodies import etag_response, json_response, read_cursor, require_head
 from firnline.server.rest import responses, schemas
 from firnline.server.rest.messages import AtSeq
@@ -68,7 +68,7 @@ async def list_conversations(  # noqa: PLR0913, PLR0917 - each is a parameter of
     cursor: Cursor = None,
 ) -> Response:
     """List the conversations."""
-    after = read_cursor(cursor, str) or ""
+    after, person = read_cursor(cursor, str) or "", person_of(request, person)
     if order == "name":
         found = await memory.conversations(project=project, person=person, after=after, limit=limit)
     else:

@@ -13,7 +13,7 @@ from firnline.client.wire import encode_entry
 from firnline.errors import NotFound
 from firnline.log.message import Message
 from firnline.log.threads import run_by_size, text_size
-from firnline.server.auth import Reading, Writing, charge
+from firnline.server.auth import Reading, Writing, charge, person_of
 from firnline.server.bodies import etag_response, json_response, require_head
 from firnline.server.rest import paging, responses, schemas
 from firnline.server.rest.openapi import (
@@ -109,7 +109,7 @@ async def append_messages(
         messages,
         expected_seq=body.expected_seq,
         idempotency_key=idempotency_key,
-        person=body.person,
+        person=person_of(request, body.person),
     )
     headers = {"location": f"{conversation_path(conversation)}/messages/{appended.seq}"}
     if appended.replayed:

@@ -9,7 +9,7 @@ from fastapi import Path, Query, Request, Response
 from firnline.client.paths import person_path
 from firnline.digest.fact import Fact
 from firnline.engine.person import Person, Profile
-from firnline.server.auth import Administering, Reading, Writing
+from firnline.server.auth import Administering, Reading, Writing, person_of
 from firnline.server.bodies import etag_response, json_response, read_cursor
 from firnline.server.rest import responses, schemas
 from firnline.server.rest.erasure import without_exports
@@ -33,7 +33,9 @@ async def list_people(
 ) -> Response:
     """List the people by name, with the number of their conversations."""
     after = read_cursor(cursor, str) or ""
-    found = [one for one in await memory.people() if one.person > after]
+    own = person_of(request)
+    every = [one for one in await memory.people() if own in (None, one.person)]
+    found = [one for one in every if one.person > after]
     following = found[limit - 1].person if len(found) > limit else None
     return etag_response(request, responses.page(list(map(_person, found[:limit])), following))
 

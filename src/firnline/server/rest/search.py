@@ -10,7 +10,7 @@ from firnline.engine.recall import Filters
 from firnline.language.dates import Interval, interval
 from firnline.log.message import format_time, utc_now
 from firnline.memory import Memory
-from firnline.server.auth import Reading
+from firnline.server.auth import Reading, person_of
 from firnline.server.bodies import etag_response, json_response, read_cursor, require_head
 from firnline.server.rest import responses, schemas
 from firnline.server.rest.openapi import CONVERSATION, FOUND, FOUND_OR_MISSING, problems, router
@@ -25,13 +25,13 @@ SearchParams = Annotated[SearchQuery, Query()]
 @routes.get("/search", response_model=schemas.Hits, responses=FOUND)
 async def search(request: Request, memory: Reading, query: SearchParams) -> Response:
     """Search all conversations."""
-    return etag_response(request, await _search(memory, None, query))
+    return etag_response(request, await _search(memory, None, _own(request, query)))
 
 
 @routes.post("/search", response_model=schemas.Hits, responses=problems(415))
-async def search_by_body(memory: Reading, body: SearchRequest) -> Response:
+async def search_by_body(request: Request, memory: Reading, body: SearchRequest) -> Response:
     """The same with the query in the body, so that it is not in the URL."""
-    return json_response(await _search(memory, None, body))
+    return json_response(await _search(memory, None, _own(request, body)))
 
 
 @routes.get(f"{CONVERSATION}/search", response_model=schemas.Hits, responses=FOUND_OR_MISSING)
@@ -40,16 +40,21 @@ async def search_conversation(
 ) -> Response:
     """Search one conversation."""
     await require_head(memory, conversation)
-    return etag_response(request, await _search(memory, conversation, query))
+    return etag_response(request, await _search(memory, conversation, _own(request, query)))
 
 
 @routes.post(f"{CONVERSATION}/search", response_model=schemas.Hits, responses=problems(404, 415))
 async def search_conversation_by_body(
-    memory: Reading, conversation: Conversation, body: SearchRequest
+    request: Request, memory: Reading, conversation: Conversation, body: SearchRequest
 ) -> Response:
     """The same with the query in the body, so that it is not in the URL."""
     await require_head(memory, conversation)
-    return json_response(await _search(memory, conversation, body))
+    return json_response(await _search(memory, conversation, _own(request, body)))
+
+
+def _own(request: Request, query: SearchQuery) -> SearchQuery:
+    """The query, with the person of the key."""
+    return query.model_copy(update={"person": person_of(request, query.person)})
 
 
 async def _search(

@@ -134,6 +134,14 @@ async def begin_import(
     zone: Annotated[
         str, Query(max_length=100, description="Time zone of times without one.")
     ] = "UTC",
+    person: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=limits.NAME_CHARS_MAX,
+            description="Whom the conversations of another program are with.",
+        ),
+    ] = None,
 ) -> Response:
     """Import conversations from a file, sent as the body. Importing it again adds nothing.
 
@@ -142,6 +150,11 @@ async def begin_import(
     """
     if request.headers.get("content-type", "").partition(";")[0].lower() not in _IMPORT_TYPES:
         raise WrongType(f"the body must be an export; send Content-Type: {JSON_LINES}")
+    if name is None and person is not None:
+        raise InputError(
+            "a Firnline export says whom its conversations are with; with person, send the name"
+            " of a file of another program"
+        )
     jobs = parts_of(request).jobs
     job = jobs.open(memory.tenant, "import", receiving=True)
     try:
@@ -155,7 +168,7 @@ async def begin_import(
             if name is None:
                 return dict(responses.plain(await memory.import_(path, progress=job.progress)))
             report = await memory.import_file(
-                path, as_format=as_format, zone=zone, progress=job.progress
+                path, as_format=as_format, zone=zone, person=person, progress=job.progress
             )
         except InputError as error:
             raise InputError(str(error).replace(str(path), "the file")) from None

@@ -15,7 +15,7 @@ from firnline.log.message import Message
 from firnline.memory import Memory
 from firnline.models.http import HttpModel
 from firnline.protocols import ChatModel
-from firnline.server.auth import Writing, caller_of, charge, parts_of
+from firnline.server.auth import Writing, caller_of, charge, parts_of, person_of
 from firnline.server.bodies import json_response, require_head
 from firnline.server.drafts import AnswerDraft, QuestionRef, answer_key, new_id
 from firnline.server.offline_model import OfflineModel
@@ -77,7 +77,7 @@ async def take_turn(
         model=own if body.model in (None, own.name) else _upstream_model(request, body.model),
         is_own=body.model in (None, own.name),
         key=idempotency_key,
-        options=_options(parts, memory, body),
+        options=_options(parts, memory, body, person_of(request, body.person)),
     )
     if body.stream or events.MEDIA_TYPE in request.headers.get("accept", ""):
         return await _stream(request, parts, call)
@@ -142,7 +142,7 @@ class _TurnCall:
                 await self.model.close()
 
 
-def _options(parts: Parts, memory: Memory, body: TurnRequest) -> TurnOptions:
+def _options(parts: Parts, memory: Memory, body: TurnRequest, person: str | None) -> TurnOptions:
     options: TurnOptions = {
         "system": body.system,
         "recall": body.recall,
@@ -156,8 +156,8 @@ def _options(parts: Parts, memory: Memory, body: TurnRequest) -> TurnOptions:
         options["tool_tokens"] = body.tool_tokens
     if body.max_tokens is not None:
         options["max_tokens"] = body.max_tokens
-    if body.person is not None:
-        options["person"] = body.person
+    if person is not None:
+        options["person"] = person
     return options
 
 

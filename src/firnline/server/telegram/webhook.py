@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 from fastapi import APIRouter, Request, Response
@@ -19,8 +19,10 @@ from pydantic import SecretStr
 from firnline.engine.events import Events
 from firnline.errors import ConflictError, FirnlineError, InputError
 from firnline.log.entry import Card
+from firnline.log.json_text import dump_json
 from firnline.log.message import Message, utc_now
 from firnline.log.text import Json
+from firnline.log.threads import run_by_size
 from firnline.log.wire import load_json, parse_unique
 from firnline.memory import Memory
 from firnline.protocols import Clock, Event, Observer
@@ -103,7 +105,7 @@ class _Intake:
     async def take(self, body: bytes) -> int:
         """Handle an update; returns the HTTP status."""
         try:
-            update = load_json(body)
+            update = await run_by_size(len(body), partial(load_json, body))
         except InputError:
             self._tell("malformed")
             logger.warning("%s: received an update that is not JSON", self.bot.name)
@@ -114,7 +116,7 @@ class _Intake:
             logger.info("%s: ignored an update of kind %.40r", self.bot.name, kind)
             return 200
         try:
-            await self._store(update, kind)
+            await self._store(update if isinstance(update, dict) else {}, kind, len(body))
         except FirnlineError as error:
             # Do not acknowledge what is not stored: Telegram sends it again.
             self._tell("failed", kind)
@@ -122,10 +124,10 @@ class _Intake:
             return 503
         return 200
 
-    async def _store(self, update: Json, kind: str) -> None:
+    async def _store(self, update: dict[str, Json], kind: str, size: int) -> None:
         memory = await self._memory_of(self.bot.tenant)
         try:
-            incoming = updates.read(update if isinstance(update, dict) else {}, self.bot.id)
+            incoming = await run_by_size(size, partial(updates.read, update, self.bot.id))
             name = await self._name(memory, incoming)
             if not self.bot.talks_in(name):
                 self._tell("stranger", kind)
@@ -228,7 +230,8 @@ class _Intake:
             number = updates.number_of(update)
         except InputError:
             return  # not from Telegram
-        name, body = f"{self.bot.id}/{number}", json.dumps(update).encode()
+        name, text = f"{self.bot.id}/{number}", await asyncio.to_thread(dump_json, update)
+        body = text.encode()
         card = Card(tenant=self.bot.tenant, kind=REFUSED, name=name, body=body)
         await memory.cards.put(card)
 

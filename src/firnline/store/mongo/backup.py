@@ -20,7 +20,7 @@ from firnline.log.entry import Key
 from firnline.protocols import Progress
 from firnline.store.files import atomic_write
 from firnline.store.limits import BACKUP_PAGE, SNAPSHOT_TRIES
-from firnline.store.mongo import archive, schema, views
+from firnline.store.mongo import archive, known_cards, schema, views
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.flush import put_new
 from firnline.store.mongo.heads import HeadState
@@ -56,7 +56,7 @@ async def _copy_one(database: MongoDatabase, file: BinaryIO, key: Key) -> None:
         if state is None:
             return
         file.write(bson.encode({"in": "conversations", "doc": dict(state.doc)}))
-        for name in schema.OWNED:
+        for name in {*schema.OWNED} - {"known_cards"}:  # made again when it is restored
             await _write(database, file, name, _counted_filter(state, name))
         now = await archive.flush_all(database, key)
         if now is not None and (now.life, now.op) == (state.life, state.op):
@@ -82,8 +82,8 @@ async def _write(database: MongoDatabase, file: BinaryIO, name: str, asked: Doc)
     await asyncio.to_thread(file.write, bytes(waiting))
 
 
-async def load(database: MongoDatabase, path: Path) -> int:
-    """Restore a backup into an empty database; returns the number of conversations.
+async def load(database: MongoDatabase, path: Path) -> None:
+    """Restore a backup into an empty database.
 
     A database with cards or projects is not empty: ones with the same names would be skipped.
     """
@@ -92,13 +92,11 @@ async def load(database: MongoDatabase, path: Path) -> int:
             raise InputError(f"restore needs an empty database; this one has {name}")
     await asyncio.to_thread(lambda: sum(1 for _ in _documents(path)))  # is it complete?
     documents = iter(_documents(path))
-    count = 0
     while page := await asyncio.to_thread(_next_page, documents):
         for name in dict.fromkeys(item["in"] for item in page):
             docs = [item["doc"] for item in page if item["in"] == name]
             await put_new(database, name, docs)
-            count += len(docs) if name == "conversations" else 0
-    return count
+    await database.read(lambda: known_cards.adopt(database))
 
 
 def _next_page(documents: Iterator[Any]) -> list[Any]:

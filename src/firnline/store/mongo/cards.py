@@ -18,13 +18,13 @@ from pymongo import UpdateOne
 
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log.entry import Card, Key, genesis
-from firnline.store.cards import CardQuery, card_checksum, card_time, verify_card
-from firnline.store.mongo import intents
+from firnline.store.cards import CardQuery, card_checksum, card_time, missing_card, verify_card
+from firnline.store.mongo import intents, known_cards
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.intents import DOCUMENT_BYTES_MAX
+from firnline.store.mongo.known_cards import PLACE
 
 _LEFT_MICROSECONDS: Final = 60 * 1_000_000
-_PLACE: Final = ("tenant", "kind", "name")
 
 
 async def put_cards(
@@ -78,7 +78,7 @@ def _number(life: ObjectId | None) -> int | None:
 def _doc(card: Card, life: ObjectId | None, now: int) -> Doc:
     life = life if card.conversation else None
     doc: Doc = {
-        **{name: getattr(card, name) for name in _PLACE},
+        **{name: getattr(card, name) for name in PLACE},
         "conversation": card.conversation,
         "updated_at": now,
         "checksum": card_checksum(card, _number(life), now),
@@ -88,14 +88,18 @@ def _doc(card: Card, life: ObjectId | None, now: int) -> Doc:
 
 
 def _request(doc: Doc, *, absent: bool) -> UpdateOne:
-    at = {name: doc[name] for name in _PLACE}
+    return UpdateOne(*_write_of(doc, absent=absent), upsert=True)
+
+
+def _write_of(doc: Doc, *, absent: bool) -> tuple[Doc, Doc]:
+    """Where a card is, and how it is written."""
+    at = {name: doc[name] for name in PLACE}
     rest = {name: value for name, value in doc.items() if name not in at}
-    write = {"$setOnInsert": rest} if absent else _replacement(rest)
-    return UpdateOne(at, write, upsert=True)
+    return at, {"$setOnInsert": rest} if absent else _replacement(rest)
 
 
 def _replacement(doc: Doc) -> Doc:
-    write: Doc = {"$set": {name: value for name, value in doc.items() if name not in _PLACE}}
+    write: Doc = {"$set": {name: value for name, value in doc.items() if name not in PLACE}}
     return write if "life" in doc else {**write, "$unset": {"life": ""}}
 
 
@@ -103,20 +107,28 @@ def _late_request(doc: Doc, *, absent: bool) -> UpdateOne:
     """The write of a card from an old batch; it never replaces a newer card."""
     if absent:
         return _request(doc, absent=True)
-    older = {name: doc[name] for name in _PLACE} | {"updated_at": {"$lte": doc["updated_at"]}}
+    older = {name: doc[name] for name in PLACE} | {"updated_at": {"$lte": doc["updated_at"]}}
     return UpdateOne(older, _replacement(doc), upsert=True)
 
 
 async def _apply(database: MongoDatabase, docs: Sequence[Doc], *, absent: bool) -> int:
     requests = [_request(doc, absent=absent) for doc in docs]
     done = await database.read(lambda: database["cards"].bulk_write(requests))
+    new = [doc for at, doc in enumerate(docs) if not absent or at in (done.upserted_ids or {})]
+    if new:
+        await known_cards.add(database, new)
     return done.upserted_count if absent else len(docs)
 
 
 async def _put_one(database: MongoDatabase, doc: Doc, *, absent: bool) -> int:
-    request = _request(doc, absent=absent)
-    done = await database.write(lambda: database["cards"].bulk_write([request]))
-    return done.upserted_count if absent else 1
+    at, write = _write_of(doc, absent=absent)
+    shown = {"life": 1}
+    before = await database.write(
+        lambda: database["cards"].find_one_and_update(at, write, projection=shown, upsert=True)
+    )
+    if before is None or (not absent and before.get("life") != doc.get("life")):
+        await known_cards.add(database, [doc])
+    return 0 if absent and before is not None else 1
 
 
 async def _put_many(database: MongoDatabase, docs: Sequence[Doc], now: int, *, absent: bool) -> int:
@@ -135,6 +147,7 @@ async def finish_batches(database: MongoDatabase, *, left: int = _LEFT_MICROSECO
     for batch in await database.read(lambda: database["batches"].find(old).sort("_id").to_list()):
         requests = [_late_request(doc, absent=batch["absent"]) for doc in batch["cards"]]
         await database.read(partial(intents.put_unless_newer, database, "cards", requests))
+        await known_cards.add(database, batch["cards"])
         await _drop_erased(database, batch["cards"])
         gone = {"_id": batch["_id"]}
         await database.read(partial(database["batches"].delete_one, gone))
@@ -149,7 +162,7 @@ async def _drop_erased(database: MongoDatabase, docs: Sequence[Doc]) -> None:
     gone = {doc["life"]: doc for doc in owned if doc["life"] not in lives}
     for life, doc in gone.items():
         own = {"tenant": doc["tenant"], "conversation": doc["conversation"], "life": life}
-        await database.read(partial(database["cards"].delete_many, own))
+        await known_cards.drop(database, own)
 
 
 async def select_cards(database: MongoDatabase, asked: CardQuery, limit: int) -> list[Card]:
@@ -168,7 +181,11 @@ async def select_cards(database: MongoDatabase, asked: CardQuery, limit: int) ->
     )
     if batches:
         docs = _with_batches(docs, batches, asked)[:limit]
-    return await _verify_cards(database, docs)
+    cards = await _verify_cards(database, docs)
+    # A page of known cards reaches no further than one of cards if none of them is missing.
+    for kind, name in await known_cards.missing(database, _where(asked), limit):
+        raise missing_card(kind, name)
+    return cards
 
 
 def _with_batches(docs: Sequence[Doc], batches: Sequence[Doc], asked: CardQuery) -> list[Doc]:
@@ -214,9 +231,7 @@ async def drop_cards(database: MongoDatabase, asked: CardQuery) -> int:
     if asked.names == frozenset():
         return 0
     await _wait_for_batches(database)
-    where = _where(asked)
-    done = await database.read(lambda: database["cards"].delete_many(where))
-    return int(done.deleted_count)
+    return await known_cards.drop(database, _where(asked))
 
 
 async def _wait_for_batches(database: MongoDatabase) -> None:
@@ -232,14 +247,15 @@ async def _wait_for_batches(database: MongoDatabase) -> None:
 
 
 async def damaged_cards(database: MongoDatabase) -> list[str]:
-    """The errors of all damaged cards."""
+    """The errors of all damaged or missing cards."""
     problems = []
     async for doc in database["cards"].find():
         try:
             _card(doc)
         except StoreCorrupt as error:
             problems.append(str(error))
-    return problems
+    missing = await known_cards.missing(database, {})
+    return problems + [str(missing_card(kind, name)) for kind, name in missing]
 
 
 def _where(asked: CardQuery) -> dict[str, Any]:

@@ -16,18 +16,19 @@ from pymongo.errors import CollectionInvalid, DuplicateKeyError
 from firnline.errors import StoreError
 from firnline.log import limits
 from firnline.store.migrations import check_version
+from firnline.store.mongo import known_cards
 from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.heads import HEADED, TWIN
 from firnline.store.rows import NO_TOPIC
 
-VERSION: Final = 8
+VERSION: Final = 9
 WORDS_SINCE: Final = 6  # words are analyzed in a new way
 _UNREAD_SINCE: Final = 7  # conversations say whether they are read for what their person states
 _OWN: Final = ("tenant", "conversation", "life")
 
 OWNED: Final = (
     *("entries", "segments", "words", "idempotency", "digests", "topics", "members", "vectors"),
-    *("staged", "cards"),
+    *("staged", "cards", "known_cards"),
 )
 """Collections with documents of conversations, other than heads."""
 
@@ -80,6 +81,11 @@ INDEXES: Final[dict[str, Sequence[IndexModel]]] = {
     "staged": (_index(*_OWN, "token", "n", unique=True),),
     "erasures": (_index(*_OWN, unique=True),),
     "cards": (
+        _index("tenant", "kind", "name", unique=True),
+        _index("kind", "tenant", "name"),
+        _index(*_OWN, **_if_present("life")),
+    ),
+    "known_cards": (
         _index("tenant", "kind", "name", unique=True),
         _index("kind", "tenant", "name"),
         _index(*_OWN, **_if_present("life")),
@@ -155,6 +161,8 @@ async def prepare(database: MongoDatabase) -> int:
         await database.read(lambda: _add_twins(database))
         if 0 < version < _UNREAD_SINCE:
             await database.read(lambda: _mark_unread(database))
+        if version:
+            await database.read(lambda: known_cards.adopt(database))
         await database.read(lambda: _record_version(database, version))
     return VERSION
 

@@ -17,14 +17,25 @@ from firnline.log.message import encode_json
 from firnline.protocols import Damage, Known
 from firnline.store.digests import decode_digest
 from firnline.store.limits import MEND_TRIES
+from firnline.store.mongo import known_cards
 from firnline.store.mongo.connection import Doc, MongoDatabase
-from firnline.store.mongo.heads import HEADED, TWINNED, HeadState, project_mark, state_of, twin_of
+from firnline.store.mongo.heads import (
+    HEADED,
+    TWINNED,
+    HeadState,
+    project_mark,
+    replace_projects,
+    state_of,
+    twin_of,
+)
 from firnline.store.rows import end_of
 from firnline.store.seals import (
     ABOUT,
+    CARDS,
     DIGESTS,
     HEAD,
     PINS,
+    PROJECTS,
     TOPICS,
     Seal,
     check_seal,
@@ -194,11 +205,13 @@ async def damaged_docs(database: MongoDatabase, doc: Doc) -> list[Damage]:
 async def damage(database: MongoDatabase, key: Key) -> list[Damage]:
     """See `Store.damage`."""
     if not key.conversation:
-        return await _damaged_projects(database, key.tenant)
+        projects = await _damaged_projects(database, key.tenant)
+        return projects + await known_cards.damaged_cards(database, key, None)
     doc = await database.read(lambda: database["conversations"].find_one(key._asdict()))
     if doc is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
-    return await damaged_docs(database, doc)
+    damaged = await damaged_docs(database, doc)
+    return damaged + await known_cards.damaged_cards(database, key, doc["_id"])
 
 
 async def all_damage(database: MongoDatabase) -> list[Damage]:
@@ -237,12 +250,20 @@ async def names(database: MongoDatabase, tenant: str) -> list[str]:
 
 async def mend(database: MongoDatabase, key: Key, parts: Collection[str], known: Known) -> None:
     """See `Store.mend`."""
+    if not key.conversation:
+        if CARDS in parts:
+            await known_cards.mend(database, key, None)
+        if PROJECTS in parts:
+            await replace_projects(database, key.tenant, known.projects)
+        return
     heads = database["conversations"]
     for _ in range(MEND_TRIES):
         doc = await database.read(lambda: heads.find_one(key._asdict()))
         if doc is None:
             raise UnknownConversation(f"there is no conversation {key.conversation!r}")
         if await _mend(database, key, doc, parts, known):
+            if CARDS in parts:
+                await known_cards.mend(database, key, doc["_id"])
             return
     raise StoreUnavailable("too many concurrent writes; retry")
 

@@ -80,7 +80,6 @@ from firnline.store.mongo.vectors import put_vectors
 from firnline.store.mongo.writer import MongoWriter, pin
 from firnline.store.reindex import Reindexing
 from firnline.store.rows import SEQ_MAX, Described
-from firnline.store.seals import PROJECTS
 from firnline.store.topics import TopicCache
 
 T = TypeVar("T")
@@ -537,12 +536,16 @@ class MongoStore:
         _ = self._open_db
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
-        """See `Store.backup`; `load` restores it into an empty database."""
+        """See `Store.backup`."""
         await backup.copy_to(self._open_db, path, progress)
 
-    async def load(self, path: Path) -> int:
-        """Restore a backup into an empty database; returns the number of conversations."""
-        return await backup.load(self._open_db, path)
+    async def restore_backup(self, path: Path) -> None:
+        """See `Restorable.restore_backup`."""
+        await self.open()
+        try:
+            await backup.load(self._open_db, path)
+        finally:
+            await self.close()
 
     def owns(self, path: Path) -> bool:
         """See `Store.owns`; always False, the files are the server's."""
@@ -559,10 +562,7 @@ class MongoStore:
 
     async def mend(self, key: Key, parts: Collection[str], known: Known) -> None:
         """See `Store.mend`."""
-        if key.conversation:
-            await seals.mend(self._open_db, key, parts, known)
-        elif PROJECTS in parts:
-            await heads.replace_projects(self._open_db, key.tenant, known.projects)
+        await seals.mend(self._open_db, key, parts, known)
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from firnline.errors import StoreUnavailable
@@ -16,7 +15,7 @@ from firnline.log.entry import Erased, Erasure, Key, Record, runs, tombstone
 from firnline.log.message import from_microseconds
 from firnline.store import rows
 from firnline.store.erasure import certificate, check_erasure
-from firnline.store.mongo import archive, intents, leases, log, topics
+from firnline.store.mongo import archive, intents, known_cards, leases, log, topics
 from firnline.store.mongo.connection import Doc, MongoDatabase, pause
 from firnline.store.mongo.flush import WORDLESS
 from firnline.store.mongo.heads import HeadState, SegmentSpan, head_in, unknown_conversation
@@ -148,6 +147,5 @@ async def _drop_cards(
     counts: Counter[str] = Counter()
     for kind, first, last in erasure.cards:
         gone = {**state.own, "kind": kind, "name": {"$gte": first, "$lte": last}}
-        done = await database.read(partial(database["cards"].delete_many, gone))
-        counts[kind] += done.deleted_count
+        counts[kind] += await known_cards.drop(database, gone)
     return dict(+counts)

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Card, Key
-from firnline.store.cards import CardQuery, card_checksum, card_time, verify_card
+from firnline.store.cards import CardQuery, card_checksum, card_time, missing_card, verify_card
+from firnline.store.postgres import known_cards
 from firnline.store.postgres.connection import Row, Transaction
 
 _COLUMNS: Final = (
@@ -76,7 +77,12 @@ async def select_cards(transaction: Transaction, asked: CardQuery, limit: int) -
         f"{_COLUMNS} WHERE {where} ORDER BY card.tenant, card.name LIMIT %s",
         (*values, max(limit, 0)),
     )
-    return [_card(row) for row in rows]
+    cards = [_card(row) for row in rows]
+    # A page of known cards reaches no further than one of cards if none of them is missing.
+    page = f"{where} ORDER BY card.tenant, card.name LIMIT %s", (*values, max(limit, 0))
+    for kind, name in await known_cards.missing(transaction, *page):
+        raise missing_card(kind, name)
+    return cards
 
 
 async def card_kinds(transaction: Transaction) -> list[str]:
@@ -88,18 +94,21 @@ async def card_kinds(transaction: Transaction) -> list[str]:
 async def drop_cards(transaction: Transaction, asked: CardQuery) -> int:
     """Delete the matching cards; returns how many there were."""
     where, values = _where(asked)
-    return await transaction.changed(f"DELETE FROM card WHERE {where}", values)
+    dropped = await transaction.changed(f"DELETE FROM card WHERE {where}", values)
+    transaction.later(f"DELETE FROM known_card AS card WHERE {where}", values)  # those missing
+    return dropped
 
 
 async def damaged_cards(transaction: Transaction) -> list[str]:
-    """The problem of each damaged card."""
+    """The problem of each damaged or missing card."""
     problems = []
     for row in await transaction.rows(_COLUMNS):
         try:
             _card(row)
         except StoreCorrupt as error:
             problems.append(str(error))
-    return problems
+    missing = await known_cards.missing(transaction, "true")
+    return problems + [str(missing_card(kind, name)) for kind, name in missing]
 
 
 def _where(asked: CardQuery) -> tuple[str, tuple[Any, ...]]:

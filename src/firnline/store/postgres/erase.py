@@ -20,7 +20,7 @@ from firnline.store.postgres.connection import SCHEMA, PostgresDatabase, Transac
 
 _OWNED: Final = (
     *("entry", "segment", "digest", "topic", "said", "search", "idempotency", "pin", "member"),
-    *("assigned", "embedded", "vector", "card"),
+    *("assigned", "embedded", "vector", "card", "known_card"),
 )
 _COUNTED: Final = ("digest", "segment", "vector", "topic")
 _TABLES: Final = ", ".join(f"{SCHEMA}.{table}" for table in (*_OWNED, "conversation", "seal"))

@@ -219,6 +219,18 @@ CREATE TABLE card (
 -- What an erased conversation takes along.
 CREATE INDEX card_conversation ON card (tenant, conversation) WHERE conversation IS NOT NULL;
 
+-- Which cards there are, so that one that vanishes or is replaced by an older one is noticed.
+CREATE TABLE known_card (
+    kind         text COLLATE "C",
+    tenant       text COLLATE "C",
+    name         text COLLATE "C",
+    conversation bigint,
+    checksum     bytea,
+    PRIMARY KEY (kind, tenant, name)
+);
+CREATE INDEX known_card_conversation ON known_card (tenant, conversation)
+    WHERE conversation IS NOT NULL;
+
 -- Seals: how many rows of each part of a conversation there are, and the sum of their marks, so that
 -- rows that change or vanish are noticed. A mark is 32 bits of a hash. Conversation 0 is for projects.
 -- Triggers keep the seals in Firnline's own transactions, which set `firnline.tenant`; what others
@@ -250,7 +262,7 @@ BEGIN
     FOREACH name IN ARRAY ARRAY[
         'conversation', 'entry', 'segment', 'digest', 'pin', 'idempotency', 'project', 'said',
         'search', 'topic', 'member', 'assigned', 'embedded', 'vector', 'card',
-        'seal'
+        'known_card', 'seal'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY tenant ON %I USING %s', name, mine);
@@ -496,6 +508,22 @@ CREATE TRIGGER sealed AFTER INSERT OR UPDATE ON assigned
 CREATE TRIGGER sealed AFTER INSERT OR UPDATE ON project
     FOR EACH ROW WHEN (current_setting('firnline.tenant', true) <> '')
     EXECUTE FUNCTION seal_row();
+
+CREATE FUNCTION know_card() RETURNS trigger LANGUAGE plpgsql SET search_path = firnline, pg_catalog
+AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        DELETE FROM known_card WHERE kind = OLD.kind AND tenant = OLD.tenant AND name = OLD.name;
+    ELSE
+        INSERT INTO known_card VALUES (NEW.kind, NEW.tenant, NEW.name, NEW.conversation, NEW.checksum)
+        ON CONFLICT (kind, tenant, name) DO UPDATE
+            SET conversation = excluded.conversation, checksum = excluded.checksum;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER known AFTER INSERT OR UPDATE OR DELETE ON card
+    FOR EACH ROW WHEN (current_setting('firnline.tenant', true) <> '') EXECUTE FUNCTION know_card();
 
 CREATE FUNCTION seal_idempotency() RETURNS trigger LANGUAGE plpgsql
     SET search_path = firnline, pg_catalog AS $$

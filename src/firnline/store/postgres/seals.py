@@ -10,11 +10,12 @@ from firnline.log.entry import Key
 from firnline.log.message import encode_json
 from firnline.protocols import Damage, Known
 from firnline.store.digests import decode_digest
-from firnline.store.postgres import log
+from firnline.store.postgres import known_cards, log
 from firnline.store.postgres.connection import Query, Row, Transaction
 from firnline.store.rows import end_of, idempotency_mark
 from firnline.store.seals import (
     ABOUT,
+    CARDS,
     HEAD,
     KEYS,
     PINS,
@@ -87,14 +88,16 @@ async def damaged_rows(transaction: Transaction, key: Key) -> list[Damage]:
     """The damaged rows of a conversation outside the log; those of a tenant's projects if ''."""
     if not key.conversation:
         wrong = await transaction.rows(_WRONG_HERE, log.here(key))
-        return [damage_of("", part) for *_, part in wrong]
+        projects = [damage_of("", part) for *_, part in wrong]
+        return projects + await known_cards.damaged_cards(transaction, key, None)
     found = await log.must_find(transaction, key, tolerant=True)
     heads, wrong, *stored = await transaction.each(
         (f"{_HEADS} AND tenant = %(tenant)s AND name = %(name)s", log.here(key)),
         (_WRONG_HERE, log.here(key)),
         *((f"{query} WHERE {log.HERE}", log.here(key)) for query in (_DIGESTS, _TOPICS, _KEYS)),
     )
-    return _problems([*heads, *wrong], stored, {found.id: key.conversation})
+    problems = _problems([*heads, *wrong], stored, {found.id: key.conversation})
+    return problems + await known_cards.damaged_cards(transaction, key, found.id)
 
 
 async def all_damaged_rows(transaction: Transaction) -> list[Damage]:
@@ -156,9 +159,19 @@ async def mend(transaction: Transaction, key: Key, parts: Collection[str], known
         if PROJECTS in parts:
             _mend_projects(transaction, key.tenant, known)
             await reseal(transaction, key, [PROJECTS])
+        if CARDS in parts:
+            await known_cards.mend(transaction, key, None)
         return
     found = await log.must_find(transaction, key, log.CHANGE, tolerant=True)
-    own = key.tenant, found.id
+    if CARDS in parts:
+        await known_cards.mend(transaction, key, found.id)
+    await _mend_rows(transaction, key, found.id, parts, known)
+
+
+async def _mend_rows(
+    transaction: Transaction, key: Key, id_: int, parts: Collection[str], known: Known
+) -> None:
+    own = key.tenant, id_
     sealed = f"DELETE FROM seal WHERE {_OWN} AND part LIKE ANY(%s::text[])"
     transaction.later(sealed, (*own, patterns(parts)))  # otherwise it is not changed
     if ABOUT in parts:

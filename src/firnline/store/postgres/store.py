@@ -598,6 +598,10 @@ class PostgresStore:
         await self._read(ALL_TENANTS, lambda tx: tx.row("SELECT 1"))  # fails if closed or forked
         await backup.copy_to(self._database, path, progress)
 
+    async def restore_backup(self, path: Path) -> None:
+        """See `Restorable.restore_backup`."""
+        await backup.load(self._database, path)
+
     def owns(self, path: Path) -> bool:
         """See `Store.owns`; always False: the data is on the server."""
         del path

@@ -10,11 +10,11 @@ from typing import Final
 
 import apsw
 
-from firnline.errors import StoreUnavailable
+from firnline.errors import InputError, StoreUnavailable
 from firnline.protocols import Progress
 from firnline.store.files import atomic_write
 from firnline.store.sqlite.checksums import checksum_vfs, has_room, mark_new, reserve, verify_reads
-from firnline.store.sqlite.commit_record import renew_identity
+from firnline.store.sqlite.commit_record import record_path, renew_identity
 from firnline.store.sqlite.connection import DatabaseFile, connect, translate_errors
 
 _BACKUP_PAGES: Final = 1_024  # copied per step
@@ -81,3 +81,18 @@ def _finish(path: Path) -> None:
             reserve(copy)
             copy.execute("VACUUM")
         copy.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+async def load(place: DatabaseFile, path: Path) -> None:
+    """Copy a backup, which is a store itself, into a file that does not exist yet."""
+    if there := [file.name for file in files_of(place.path) if file.exists()]:
+        raise InputError(
+            f"{', '.join(there)} exists: restore to a new file, or move the old ones away first"
+        )
+    await copy_to(DatabaseFile(path, read_only=True), place.path, None)
+
+
+def files_of(path: Path) -> list[Path]:
+    """A store's file and those that belong to it."""
+    logs = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+    return [path, *logs, record_path(path)]

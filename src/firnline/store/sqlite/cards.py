@@ -10,7 +10,8 @@ import apsw
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Card, Key
 from firnline.log.message import encode_json
-from firnline.store.cards import CardQuery, card_checksum, card_time, verify_card
+from firnline.store.cards import CardQuery, card_checksum, card_time, missing_card, verify_card
+from firnline.store.sqlite import known_cards
 from firnline.store.sqlite.write_buffer import WriteBuffer
 
 # Cast to bytes: invalid UTF-8 in a damaged text would raise in the code that looks for damage.
@@ -22,6 +23,7 @@ _COLUMNS: Final = (
 )
 _INSERT: Final = "INSERT OR IGNORE INTO card VALUES (?, ?, ?, ?, ?, ?, ?)"
 _REPLACE: Final = "INSERT OR REPLACE INTO card VALUES (?, ?, ?, ?, ?, ?, ?)"
+_PAGE: Final = "{where} ORDER BY card.tenant, card.name LIMIT ?"
 _LAST: Final = "\U0010ffff"  # sorts after every character that a name can contain
 
 
@@ -46,22 +48,24 @@ def put_cards(
         at = card_time(card, now, keep_times=keep_times)
         checksum = card_checksum(card, number, at)
         rows.append((card.kind, card.tenant, card.name, number, at, checksum, card.body))
-    before = connection.total_changes()
-    connection.executemany(_INSERT if absent else _REPLACE, rows)
-    return connection.total_changes() - before
+    written = connection.executemany(f"{_INSERT if absent else _REPLACE} RETURNING 1", rows)
+    return sum(1 for _ in written)
 
 
 def select_cards(connection: apsw.Connection, asked: CardQuery, limit: int) -> list[Card]:
     """The matching cards, each one verified."""
     where, values = _where(asked)
     rows = connection.execute(
-        f"{_COLUMNS} WHERE {where} ORDER BY card.tenant, card.name LIMIT ?",
-        (*values, max(limit, 0)),
+        f"{_COLUMNS} WHERE {_PAGE.format(where=where)}", (*values, max(limit, 0))
     )
     cards = [_card(row) for row in rows]
     if not all(asked.has(card) for card in cards):
         # A bit flip in a type can misplace a row while its checksum still matches.
         raise StoreCorrupt(f"a row among the cards of the kind {asked.kind!r} is misplaced")
+    # A page of known cards reaches no further than one of cards if none of them is missing.
+    page = _PAGE.format(where=where), (*values, max(limit, 0))
+    for kind, name in known_cards.missing(connection, *page):
+        raise missing_card(kind, name)
     return cards
 
 
@@ -84,16 +88,23 @@ def drop_cards(connection: apsw.Connection, asked: CardQuery) -> int:
         f"DELETE FROM card WHERE {where}{own}",  # noqa: S608
         (*values, asked.kind, asked.tenant),
     )
-    return connection.changes()
+    dropped = connection.changes()
+    connection.execute(
+        f"DELETE FROM known_card AS card WHERE {where}{own}",  # noqa: S608 - those that are missing
+        (*values, asked.kind, asked.tenant),
+    )
+    return dropped
 
 
 def damaged_cards(connection: apsw.Connection) -> Iterator[str]:
-    """Yield the problem of each damaged card."""
+    """Yield the problem of each damaged or missing card."""
     for row in connection.execute(_COLUMNS):
         try:
             _card(row)
         except StoreCorrupt as error:
             yield str(error)
+    for kind, name in known_cards.missing(connection, "true"):
+        yield str(missing_card(kind, name))
 
 
 def _where(asked: CardQuery) -> tuple[str, tuple[Any, ...]]:

@@ -5,7 +5,8 @@ missing log is an empty one: commits that were acknowledged would vanish without
 commit is recorded in ``NAME-head`` after it is durable, and compared with the database when it is
 opened. The record has numbers only. It is written without a sync: after a crash of the process it
 is exact, after a power cut it may be behind, and it is never ahead of the log. The process that
-closes the database last removes it, because then there is no log that could lose anything.
+closes the database last removes it, because then there is no log that could lose anything. Without
+a record, the log itself is read for commits that were lost.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import apsw
 
 from firnline.errors import StoreCorrupt
 from firnline.store.sqlite.connection import DatabaseFile, connect, fetch_one
+from firnline.store.sqlite.log_tail import has_lost_commits
 
 _ENDING: Final = "-head"
 _LOOK_EVERY: Final = 64  # writes: looking costs as much as writing
@@ -220,10 +222,10 @@ def missing_commits(
 
     `record` must have been read before `connection` began to read.
     """
-    if record is None:
-        return ""
     log = log_path(place.path).name
     lost = f"acknowledged messages or changes are missing: {log} was deleted, cut off or damaged"
+    if record is None:
+        return lost if _has_lost_commits(place) else ""
     if not _counts_commits(connection):
         return lost  # back to an empty file, or to an older schema
     now = _identity(connection)
@@ -232,6 +234,15 @@ def missing_commits(
     if record.store != now[0] or (_owner_without_log(place) or now[0]) != now[0]:
         return f"the file is not the one that {log} and {_name(place)} belong to"
     return "" if _is_there(connection, record, now[1]) else lost
+
+
+def _has_lost_commits(place: DatabaseFile) -> bool:
+    """Whether the log has commits that SQLite does not find, unless an empty record says so."""
+    path = record_path(place.path)
+    if not has_log(place.path) or (path.exists() and not _has_content(path)):
+        return False
+    with closing(connect(place, writer=False)) as look:  # outside of any transaction
+        return has_lost_commits(look, log_path(place.path))
 
 
 def _name(place: DatabaseFile) -> str:
@@ -271,7 +282,8 @@ def report_missing(
     if not missing:
         return
     problem = f"{place.path}: {missing}; {_advice(place)}"
-    if record is not None and record.synced and not place.read_only:
+    synced = record.synced if record is not None else place.full_sync
+    if synced and not place.read_only:
         raise StoreCorrupt(problem)
     logger.warning("%s", problem)
 
@@ -292,7 +304,7 @@ def check_moved(place: DatabaseFile) -> None:
 def _advice(place: DatabaseFile) -> str:
     return (
         f"put back {log_path(place.path).name} if you have it, or a backup; read what is there "
-        f"with ?mode=ro; to continue without the rest, delete {_name(place)}"
+        f"with ?mode=ro; to continue without the rest, make {_name(place)} an empty file"
     )
 
 

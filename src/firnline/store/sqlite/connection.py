@@ -209,13 +209,22 @@ def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -
         connection.execute("CREATE TEMP TABLE seal (conversation, part, count, mark)")
         connection.execute("CREATE TEMP VIEW sealing AS SELECT * FROM seal")
     if place.read_only:
-        there = {name for (name,) in connection.execute(_COLUMNS)}
-        lacks = [f"{value} AS {name}" for name, value in _LATER.items() if name not in there]
-        if lacks:  # it cannot be migrated now
-            columns = ", ".join(("*", *lacks))
-            connection.execute(
-                f"CREATE TEMP VIEW conversation AS SELECT {columns} FROM main.conversation"  # noqa: S608
-            )
+        _add_later(connection)
+
+
+def _add_later(connection: apsw.Connection) -> None:
+    """What a file of an older Firnline lacks that cannot be migrated now."""
+    if not fetch_one(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'known_card'"):
+        connection.execute(
+            "CREATE TEMP TABLE known_card (kind, tenant, name, conversation, checksum)"
+        )
+    there = {name for (name,) in connection.execute(_COLUMNS)}
+    lacks = [f"{value} AS {name}" for name, value in _LATER.items() if name not in there]
+    if lacks:
+        columns = ", ".join(("*", *lacks))
+        connection.execute(
+            f"CREATE TEMP VIEW conversation AS SELECT {columns} FROM main.conversation"  # noqa: S608
+        )
 
 
 def busy_handler(seconds: float) -> Callable[[int], bool]:
@@ -314,7 +323,7 @@ def _open_problem(path: Path) -> str:
             f" copy {path.name} and {log.name} to another folder"
         )
     if not os.access(path.parent, os.W_OK):
-        return f"the folder {path.parent} cannot be written"
+        return f"the folder {path.parent} cannot be written; add ?mode=ro to the URL to read it"
     return "check its permissions"
 
 

@@ -87,7 +87,8 @@ def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
         connection, found, [id_ for (id_,) in connection.execute(_EMBEDDERS)]
     )
     cards = dict(connection.execute(_CARDS, (found.id,)))
-    for table in ("said", "idempotency", "pin", "member", "assigned", "embedded", "card"):
+    of_it = ("said", "idempotency", "pin", "member", "assigned", "embedded", "card", "known_card")
+    for table in of_it:
         connection.execute(f"DELETE FROM {table} WHERE conversation = ?", (found.id,))  # noqa: S608
     connection.execute("DELETE FROM seal WHERE conversation = ?", (found.id,))
     connection.execute("DELETE FROM conversation WHERE id = ?", (found.id,))

@@ -52,7 +52,7 @@ def check(connection: apsw.Connection, place: DatabaseFile, *, thorough: bool) -
 def _commits(connection: apsw.Connection, place: DatabaseFile) -> Finding:
     record = read_record(place.path)
     missing = missing_commits(connection, place, record)
-    if record is None and has_log(place.path):
+    if record is None and not missing and has_log(place.path):
         detail = "the write-ahead log has no record next to it: whether it is whole is not known"
         return Finding("commits", "warning", detail)
     return Finding("commits", "broken" if missing else "ok", missing or "none missing")

@@ -189,6 +189,18 @@ CREATE TABLE card (
 -- What an erased conversation takes along.
 CREATE INDEX card_conversation ON card (conversation) WHERE conversation IS NOT NULL;
 
+-- Which cards there are, so that one that vanishes or is replaced by an older one is noticed. Each
+-- connection of Firnline keeps it (`watch.sql`).
+CREATE TABLE known_card (
+    kind         TEXT NOT NULL,
+    tenant       TEXT NOT NULL,
+    name         TEXT NOT NULL,
+    conversation INTEGER,
+    checksum     BLOB NOT NULL,
+    PRIMARY KEY (kind, tenant, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX known_card_conversation ON known_card (conversation) WHERE conversation IS NOT NULL;
+
 -- Seals: how many rows of each part of a conversation there are, and the sum of their marks, so that
 -- rows that change or vanish are noticed. Each connection of Firnline keeps them (`watch.sql`).
 -- conversation 0 is for projects.

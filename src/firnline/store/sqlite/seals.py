@@ -15,6 +15,7 @@ from firnline.store.digests import decode_digest
 from firnline.store.rows import ConversationRow, end_of, idempotency_mark
 from firnline.store.seals import (
     ABOUT,
+    CARDS,
     HEAD,
     KEYS,
     PINS,
@@ -27,6 +28,7 @@ from firnline.store.seals import (
     project_part,
     seal_of,
 )
+from firnline.store.sqlite import known_cards
 from firnline.store.sqlite.connection import fetch_one
 from firnline.store.topics import decode_topic
 
@@ -78,9 +80,12 @@ def damaged_rows(connection: apsw.Connection, key: Key) -> list[Damage]:
     if not key.conversation:
         which = "conversation = 0 AND part >= ? AND part < ?"
         span = project_part(f"{key.tenant}\x1f"), project_part(f"{key.tenant}\x20")
-        return [damage_of(key.conversation, part) for (part,) in _wrong(connection, which, span)]
+        projects = [damage_of("", part) for (part,) in _wrong(connection, which, span)]
+        return projects + known_cards.damaged_cards(connection, key, None)
     id_ = _id_of(connection, key)
-    return _damaged(connection, key.conversation, id_)
+    return _damaged(connection, key.conversation, id_) + known_cards.damaged_cards(
+        connection, key, id_
+    )
 
 
 def all_damaged_rows(connection: apsw.Connection) -> list[Damage]:
@@ -118,11 +123,16 @@ def names(connection: apsw.Connection, tenant: str) -> list[str]:
 
 def mend(connection: apsw.Connection, key: Key, parts: Collection[str], known: Known) -> None:
     """See `Store.mend`."""
-    if not key.conversation:
-        if PROJECTS in parts:
-            _mend_projects(connection, key.tenant, known)
-        return
-    id_ = _id_of(connection, key)
+    id_ = _id_of(connection, key) if key.conversation else None
+    if CARDS in parts:
+        known_cards.mend(connection, key, id_)
+    if id_ is not None:
+        _mend_rows(connection, id_, parts, known)
+    elif PROJECTS in parts:
+        _mend_projects(connection, key.tenant, known)
+
+
+def _mend_rows(connection: apsw.Connection, id_: int, parts: Collection[str], known: Known) -> None:
     own = [(id_, pattern) for pattern in patterns(parts)]
     connection.executemany("DELETE FROM seal WHERE conversation = ? AND part LIKE ?", own)
     if ABOUT in parts:

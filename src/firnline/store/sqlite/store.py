@@ -73,9 +73,9 @@ from firnline.store.sqlite import (
     search,
     vectors,
 )
-from firnline.store.sqlite.backup import copy_to
+from firnline.store.sqlite.backup import copy_to, files_of, load
 from firnline.store.sqlite.cards import card_kinds, drop_cards, put_cards, select_cards
-from firnline.store.sqlite.commit_record import CommitCounter, record_path
+from firnline.store.sqlite.commit_record import CommitCounter
 from firnline.store.sqlite.connection import (
     DatabaseFile,
     check_filesystem,
@@ -680,13 +680,15 @@ class SqliteStore:
         await self._read(lambda _: None)  # raises unless it is open in this process
         await copy_to(self._place, path, progress)
 
+    async def restore_backup(self, path: Path) -> None:
+        """See `Restorable.restore_backup`."""
+        await load(self._place, path)
+
     def owns(self, path: Path) -> bool:
         """See `Store.owns`."""
         # By name and inode, never by opening the file: that would drop SQLite's locks.
-        own = self._place.path
-        files = [own, *(own.with_name(own.name + end) for end in ("-wal", "-shm"))]
-        files.append(record_path(own))
-        return any(path.exists() and file.exists() and path.samefile(file) for file in files)
+        there = [file for file in files_of(self._place.path) if file.exists()]
+        return path.exists() and any(path.samefile(file) for file in there)
 
     async def damage(self, key: Key) -> list[Damage]:
         """See `Store.damage`."""

@@ -166,3 +166,12 @@ CREATE TEMP TRIGGER IF NOT EXISTS project_changed AFTER UPDATE ON main.project B
         seal_mark(hex(NEW.status), hex(NEW.schedule), hex(NEW.task), hex(NEW.metadata)))
         ON CONFLICT DO UPDATE SET count = excluded.count, mark = excluded.mark;
 END;
+
+CREATE TEMP TRIGGER IF NOT EXISTS card_added AFTER INSERT ON main.card BEGIN
+    INSERT INTO known_card VALUES (NEW.kind, NEW.tenant, NEW.name, NEW.conversation, NEW.checksum)
+        ON CONFLICT DO UPDATE SET conversation = excluded.conversation, checksum = excluded.checksum;
+END;
+
+CREATE TEMP TRIGGER IF NOT EXISTS card_removed AFTER DELETE ON main.card BEGIN
+    DELETE FROM known_card WHERE kind = OLD.kind AND tenant = OLD.tenant AND name = OLD.name;
+END;

@@ -1,18 +1,25 @@
 """ChatGPT's export: an array of conversations, each a tree of messages.
 
 A tool call is a message to a recipient other than "all"; the tool's result is its child, one on
-each branch, and may be empty.
+each branch, and may be empty. The custom instructions are hidden in every conversation; all their
+versions become one conversation, as the user's own words.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final
 
-from firnline.log.message import Part, ToolCall
+from firnline.digest.fact import INSTRUCTIONS, SOURCE_KEY
+from firnline.log import limits
+from firnline.log.message import EPOCH, Part, ToolCall
+from firnline.log.regex import regex
 from firnline.transfer.formats.cursor import records
 from firnline.transfer.formats.records import (
     ConversationTree,
+    LinearConversation,
     Notes,
     SourceConversation,
     SourceFile,
@@ -22,6 +29,7 @@ from firnline.transfer.formats.records import (
     as_list,
     as_objects,
     as_text,
+    brief,
     build_message,
     checked_time,
     source_metadata,
@@ -29,11 +37,18 @@ from firnline.transfer.formats.records import (
 )
 
 FORMAT: Final = "chatgpt"
+_CONTEXT_FIELDS: Final = (
+    ("about_user_message", "user_profile"),
+    ("about_model_message", "user_instructions"),
+)
+_FRAMED: Final = regex(r"```\n?(?P<text>.*?)\n?```", re.DOTALL)
+"""What the user wrote, within what ChatGPT tells its model of it."""
 _PLAIN: Final = ("code", "execution_output", "system_error", "computer_output", "sonic_webpage")
 
 
 def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
-    """The conversations, each with all branches."""
+    """The conversations, each with all branches, and the custom instructions."""
+    instructions: dict[str, datetime | None] = {}
     for where, value in records(source, notes):
         nodes = value.get("mapping") if isinstance(value, dict) else None
         name = as_text(as_dict(value).get("conversation_id") or as_dict(value).get("id"))
@@ -42,6 +57,8 @@ def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
             continue
         nodes = {key: node for key, node in nodes.items() if isinstance(node, dict)}
         started = value.get("create_time")
+        for text in _custom_instructions(nodes):
+            _note_version(instructions, text, time_from_seconds(started))
         found = {
             key: TreeNode(
                 as_text(node.get("parent")) or None,
@@ -50,6 +67,49 @@ def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
             for key, node in nodes.items()
         }
         yield ConversationTree(name, as_text(value.get("title")), found, _current(value, nodes))
+    if instructions:
+        versions = _versions(instructions, source.name, notes)
+        yield LinearConversation("custom-instructions", "custom instructions", versions)
+
+
+# -- custom instructions ----------------------------------------------------------------------
+
+
+def _custom_instructions(nodes: Mapping[str, Any]) -> Iterator[str]:
+    """What the user wrote of themselves, and how answers should be, without the frame around it."""
+    for node in nodes.values():
+        message = as_dict(node.get("message"))
+        content = as_dict(message.get("content"))
+        if content.get("content_type") != "user_editable_context":
+            continue
+        given = as_dict(as_dict(message.get("metadata")).get("user_context_message_data"))
+        for plain, framed in _CONTEXT_FIELDS:
+            text = as_text(given.get(plain)) or as_text(content.get(framed))
+            inner = _FRAMED.search(text)
+            if text := (inner["text"] if inner else text).strip():
+                yield text
+
+
+def _note_version(found: dict[str, datetime | None], text: str, time: datetime | None) -> None:
+    """Keep the first time of a text."""
+    if text in found or len(found) < limits.IMPORT_HELD_MAX:
+        known = found.get(text)
+        found[text] = min(filter(None, (known, time)), default=None)
+
+
+def _versions(
+    found: Mapping[str, datetime | None], where: str, notes: Notes
+) -> Iterator[SourceMessage]:
+    """The texts, the oldest first; each keeps its id in a newer export."""
+    for text, time in sorted(found.items(), key=lambda pair: pair[1] or EPOCH):
+        about = source_metadata(FORMAT, f"instructions-{brief(text)}")
+        about[SOURCE_KEY] = INSTRUCTIONS
+        yield from build_message(
+            where, notes, role="user", content=text, metadata=about, created_at=time
+        )
+
+
+# -- conversations ----------------------------------------------------------------------------
 
 
 def _current(conversation: Mapping[str, Any], nodes: Mapping[str, Any]) -> str | None:
@@ -71,8 +131,11 @@ def _messages(
     message = nodes[key].get("message")
     if not isinstance(message, dict):
         return  # the root and empty nodes
-    if as_dict(message.get("metadata")).get("is_visually_hidden_from_conversation"):
-        notes.skip("a hidden message", where)
+    kind = as_dict(message.get("content")).get("content_type")
+    hidden = as_dict(message.get("metadata")).get("is_visually_hidden_from_conversation")
+    if hidden or kind == "user_editable_context":
+        if kind != "user_editable_context":
+            notes.skip("a hidden message", where)
         return
     content = _content(as_dict(message.get("content")), where, notes)
     if not content and not _is_call(key, nodes) and not _is_answer(key, nodes):
@@ -165,9 +228,6 @@ def _rare(content: Mapping[str, Any], where: str, notes: Notes) -> str | tuple[P
     if kind == "reasoning_recap":
         notes.skip("the model's thinking time", where)
         return ""
-    if kind == "user_editable_context":
-        names = ("user_profile", "user_instructions")
-        return "\n".join(filter(None, (as_text(content.get(name)) for name in names)))
     if kind == "model_editable_context":
         return as_text(content.get("model_set_context"))
     if not content:

@@ -1,6 +1,7 @@
 """Claude's export: an array of conversations; since 2026 each message names its parent.
 
-A message has tool calls and their results; here they become separate messages.
+A message has tool calls and their results; here they become separate messages. What Claude noted
+of the user (`memories.json`) is a conversation of its own.
 """
 
 from __future__ import annotations
@@ -8,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from firnline.digest.fact import MEMORY, SOURCE_KEY
 from firnline.log.message import Part
 from firnline.transfer.formats.blocks import BlockConverter
 from firnline.transfer.formats.cursor import records
 from firnline.transfer.formats.records import (
     ConversationTree,
+    LinearConversation,
     Notes,
     SourceConversation,
     SourceFile,
@@ -21,6 +24,7 @@ from firnline.transfer.formats.records import (
     as_dict,
     as_objects,
     as_text,
+    brief,
     build_message,
     checked_time,
     source_metadata,
@@ -32,8 +36,11 @@ _ROLES: Final = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
 def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
-    """The conversations, each with all branches."""
+    """The conversations, each with all branches, and the notes of the user."""
     for where, value in records(source, notes):
+        if is_memory(as_dict(value)):
+            yield LinearConversation("memories", "Claude's memory", _memories(value, where, notes))
+            continue
         messages = as_dict(value).get("chat_messages")
         name = as_text(as_dict(value).get("uuid"))
         if not isinstance(messages, list) or not name:
@@ -41,6 +48,25 @@ def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
             continue
         nodes = _nodes(messages, f"{where}, {name}", notes)
         yield ConversationTree(name, as_text(value.get("name")), nodes, _current(messages, nodes))
+
+
+def is_memory(value: Mapping[str, Any]) -> bool:
+    """Whether a record has what Claude noted of the user."""
+    return isinstance(value.get("conversations_memory"), str) or isinstance(
+        value.get("project_memories"), dict
+    )
+
+
+def _memories(value: Mapping[str, Any], where: str, notes: Notes) -> Iterator[SourceMessage]:
+    """The notes, and those of each project; a changed note is another message."""
+    projects = as_dict(value.get("project_memories"))
+    texts = {"": value.get("conversations_memory"), **projects}
+    for project, text in texts.items():
+        if not as_text(text).strip():
+            continue
+        about = source_metadata(FORMAT, f"memory-{brief(project, text)}", project=project or None)
+        about[SOURCE_KEY] = MEMORY
+        yield from build_message(where, notes, role="assistant", content=text, metadata=about)
 
 
 def _nodes(messages: list[Any], where: str, notes: Notes) -> dict[str, TreeNode]:

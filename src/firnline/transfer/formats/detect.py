@@ -170,7 +170,7 @@ _Tests: TypeAlias = "tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...]
 
 _BY_ITEM: Final[_Tests] = (
     ("chatgpt", lambda one: isinstance(one.get("mapping"), dict)),
-    ("claude", lambda one: isinstance(one.get("chat_messages"), list)),
+    ("claude", lambda one: isinstance(one.get("chat_messages"), list) or claude.is_memory(one)),
     ("sharegpt", lambda one: _is_turn(_first(one, "conversations", "conversation"))),
     ("gemini", lambda one: {"header", "title", "time"} <= one.keys()),
     ("finetune", lambda one: _is_openai(_first(one, "messages"))),

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from firnline.digest.fact import MEMORY, SOURCE_KEY
+from firnline.errors import InputError
 from firnline.log import limits
+from firnline.log.text import clean_name
 from firnline.transfer.formats.cursor import Cursor, Malformed, records
 from firnline.transfer.formats.records import (
     LinearConversation,
@@ -32,7 +35,7 @@ _LISTS: Final = ("results", "memories")
 
 def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
     """The memories of each user, oldest first."""
-    found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+    found: dict[tuple[str, str], list[tuple[str, Mapping[str, Any]]]] = {}
     for number, (where, value) in enumerate(_memories(source, notes), 1):
         if number % limits.IMPORT_HELD_MAX == 0:
             yield from _by_owner(found, notes)
@@ -42,16 +45,26 @@ def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
             notes.reject("a memory without id or text", where)
             continue
         whose = "/".join(filter(None, (as_text(memory.get(name)) for name in _WHOSE)))
-        found.setdefault(whose or "unknown", []).append((where, memory))
+        key = whose or "unknown", as_text(memory.get("user_id"))
+        found.setdefault(key, []).append((where, memory))
     yield from _by_owner(found, notes)
 
 
 def _by_owner(
-    found: Mapping[str, list[tuple[str, Mapping[str, Any]]]], notes: Notes
+    found: Mapping[tuple[str, str], list[tuple[str, Mapping[str, Any]]]], notes: Notes
 ) -> Iterator[SourceConversation]:
-    for whose, memories in found.items():
+    for (whose, user), memories in found.items():
         memories.sort(key=lambda pair: as_text(pair[1].get("created_at")))
-        yield LinearConversation(whose, f"memories of {whose}", _messages(memories, notes))
+        title, person = f"memories of {whose}", _person(user)
+        yield LinearConversation(whose, title, _messages(memories, notes), person)
+
+
+def _person(user: str) -> str | None:
+    """The user as a person; None if there is none, or it cannot be a name."""
+    try:
+        return clean_name(user, "person") if user else None
+    except InputError:
+        return None
 
 
 def _memories(source: SourceFile, notes: Notes) -> Iterator[tuple[str, Any]]:
@@ -86,6 +99,7 @@ def _messages(
         about = source_metadata(
             FORMAT,
             key,
+            **{SOURCE_KEY: MEMORY},
             categories=memory.get("categories"),
             memory_metadata=memory.get("metadata") or None,
             updated_at=memory.get("updated_at"),

@@ -39,11 +39,15 @@ class TreeNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LinearConversation:
-    """A conversation without branches. `messages` may be read from the file on the path."""
+    """A conversation without branches. `messages` may be read from the file on the path.
+
+    `person` is whom it is with, if the file says so.
+    """
 
     id: str
     title: str
     messages: Iterable[SourceMessage]
+    person: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
