@@ -42,3 +42,5 @@ MISSING_CARD_SECONDS: Final = 0.05
 """How long a card that is just being written or dropped gets to be complete."""
 MISSING_CARD_TRIES: Final = 5
 """How often it is looked for."""
+SCRATCH_NUMBERS_MAX: Final = 4096
+"""Numbers of open files among which a free one is looked for."""

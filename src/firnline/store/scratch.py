@@ -15,6 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from firnline.store import limits
+
 try:
     import fcntl
     import resource
@@ -22,7 +24,6 @@ except ImportError:  # Windows: folders are deleted at their end, but not after 
     fcntl = None  # type: ignore[assignment]
 
 PREFIX: Final = "firnline-scratch-"
-_NUMBERS_MAX: Final = 4096
 _turns: Final = itertools.count()
 
 
@@ -69,7 +70,7 @@ def _keep_open(file: BinaryIO) -> BinaryIO | None:
     """
     if fcntl is None or not Path(f"/proc/self/fd/{file.fileno()}").exists():
         return None
-    most = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] % 2**31, _NUMBERS_MAX)
+    most = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] % 2**31, limits.SCRATCH_NUMBERS_MAX)
     number = most // 2 + next(_turns) % max(most // 2 - 1, 1)
     try:
         return os.fdopen(fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, number), "rb")

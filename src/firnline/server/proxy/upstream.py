@@ -18,9 +18,9 @@ from firnline.log.limits import CONNECT_SECONDS
 from firnline.log.regex import regex
 from firnline.models.events import read_events
 from firnline.server.base_urls import endpoint_hint
+from firnline.server.metrics import CallMeter, UnmeasuredCall
 from firnline.server.proxy import limits
 from firnline.server.proxy.windows import ListedWindows
-from firnline.server.upstream_metrics import CallMeter, UnmeasuredCall
 
 logger: Final = logging.getLogger("firnline.server")
 
