@@ -587,7 +587,11 @@ async def test_an_unknown_conversation_says_so_and_names_the_tool_that_lists_the
     for name, spec in TOOLS.items():
         if name in ("append", "conversations"):
             continue
-        given = {k: v for k, v in asked.items() if k in spec.takes.model_json_schema()["required"]}
+        given = {
+            k: v
+            for k, v in asked.items()
+            if k in spec.takes.model_json_schema().get("required", ())
+        }
         problem = await agent.refused(name, conversation="nope", **given)
         assert problem == "there is no conversation 'nope'; the tool conversations lists them"
 

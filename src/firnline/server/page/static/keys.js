@@ -7,7 +7,7 @@ const focus = (selector) => () => document.querySelector(selector)?.focus();
 
 /** What keys do, by key, at a place: `names` are the conversations in their order, `tabs` the panels. */
 export function goes(here, names, tabs, link) {
-  const found = { '/': () => { location.hash = '#/search'; }, d: () => { location.hash = '#/'; } };
+  const found = { '/': () => { location.hash = '#/search'; }, d: () => { location.hash = '#/'; }, p: () => { location.hash = '#/people'; } };
   const step = (by) => () => {
     const at = names.indexOf(here.view === 'c' ? here.name : '');
     const next = names[at < 0 ? 0 : Math.min(Math.max(at + by, 0), names.length - 1)];
@@ -20,7 +20,7 @@ export function goes(here, names, tabs, link) {
 }
 
 const LISTED = [
-  ['Anywhere', [['n', 'a new conversation'], ['j / k', 'the next, the previous conversation'], ['/', 'search'], ['d', 'the dashboard'], ['?', 'this list']]],
+  ['Anywhere', [['n', 'a new conversation'], ['j / k', 'the next, the previous conversation'], ['/', 'search'], ['d', 'the dashboard'], ['p', 'people'], ['?', 'this list']]],
   ['In a conversation', [['m', 'write a message'], ['Enter', 'send it'], ['Shift Enter', 'a new line'], ['Esc', 'stop the answer'], ['g', 'go to a date or a number'], ['1 … 6', 'the panels'], ['← →', 'switch panels, when a panel name has the focus']]],
   ['In the search', [['↓ / ↑', 'through the hits'], ['Enter', 'open one in its conversation']]],
 ];
