@@ -37,6 +37,9 @@ async def fill(memory):
     await memory.archive("glacier", keep=5)
     cards = [Card(tenant="", kind="key", name=f"k{i}", body=b"{}" * 20) for i in range(5)]
     await memory.store.put_cards(cards)
+    said_by_ana = said(["I live in Berlin. I have a dog named Rex.", "I work as a nurse."])
+    await memory.append("talk", said_by_ana, person="ana")
+    assert await memory.facts(person="ana")
     await memory.recall(None, "firn")
 
 
@@ -60,6 +63,11 @@ async def answers(memory):
         memory.recent(),
         memory.projects(),
         memory.store.cards("key"),
+        memory.store.cards("key", tenant="", names=["k3"]),
+        memory.facts(person="ana"),
+        memory.state("glacier"),
+        memory.store.topics(Key(DEFAULT_TENANT, "valley")),
+        memory.conversations(person="ana"),
         memory.recall(None, "glacier deep"),
     ]
     return [await _answer(ask) for ask in asks]
