@@ -37,6 +37,9 @@ async def fill(memory):
     await memory.archive("glacier", keep=5)
     cards = [Card(tenant="", kind="key", name=f"k{i}", body=b"{}" * 20) for i in range(5)]
     await memory.store.put_cards(cards)
+    said_by_ana = said(["I live in Berlin. I have a dog named Rex.", "I work as a nurse."])
+    await memory.append("talk", said_by_ana, person="ana")
+    assert await memory.facts(person="ana")
     await memory.recall(None, "firn")
 
 
@@ -60,6 +63,11 @@ async def answers(memory):
         memory.recent(),
         memory.projects(),
         memory.store.cards("key"),
+        memory.store.cards("key", tenant="", names=["k3"]),
+        memory.facts(person="ana"),
+        memory.state("glacier"),
+        memory.store.topics(Key(DEFAULT_TENANT, "valley")),
+        memory.conversations(person="ana"),
         memory.recall(None, "glacier deep"),
     ]
     return [await _answer(ask) for ask in asks]
@@ -361,3 +369,33 @@ def test_other_databases_of_the_process_are_left_alone(tmp_path):
     theirs = apsw.Connection(str(tmp_path / "theirs.db"))
     assert not checksums.has_room(theirs)
     theirs.close()
+
+
+async def test_a_value_of_another_type_is_a_typed_error(filled, tmp_path):
+    """One flipped bit makes a text of bytes; then it is the text's type that is wrong."""
+    data, copy = filled.read_bytes(), tmp_path / "copy.db"
+    with closing(apsw.Connection(str(filled))) as connection:
+        columns = connection.execute(
+            "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c"
+            " WHERE t.type = 'table' AND t.sql LIKE '%STRICT%' AND c.type IN ('TEXT', 'BLOB')"
+        ).fetchall()
+    for table, column in columns:
+        copy.write_bytes(data)
+        if _change_type(copy, table, column):
+            await look(copy)
+    assert len(columns) > 40
+
+
+def _change_type(path, table, column):
+    """Swap texts and bytes in a column; False if that breaks another rule of the table."""
+    with closing(apsw.Connection(str(path), vfs=checksums.checksum_vfs())) as connection:
+        loose = "UPDATE sqlite_schema SET sql = replace(sql, ') STRICT', ') ') WHERE name = ?"
+        connection.execute("PRAGMA writable_schema = 1")
+        connection.execute(loose, (table,))
+    other = f"CAST({column} AS {'BLOB' if column not in ('body', 'checksum') else 'TEXT'})"
+    with closing(apsw.Connection(str(path), vfs=checksums.checksum_vfs())) as connection:
+        try:
+            connection.execute(f"UPDATE {table} SET {column} = {other}")
+        except apsw.Error:
+            return False
+        return True

@@ -28,6 +28,7 @@ from firnline.context.render import (
     render_document,
     render_recalled,
     render_task,
+    without_texts,
 )
 from firnline.digest.prompts import summary_messages
 from firnline.log import fence
@@ -321,3 +322,19 @@ def test_an_agent_reads_exactly_the_rows_that_were_found():
     assert "] user [cut: read first_seq=5 offset=9]: a" in str(
         QuotedMessage(seq=5, role="user", text="a", next_offset=9)
     )
+
+
+def test_a_message_takes_no_marker_out_of_a_summary():
+    """What is there as a message is left out of a summary; its markers and headings are not."""
+    quotes = {"residue": [{"quote": "We met at the old hut.", "speaker": "User"}]}
+    digest = Digest(
+        version=1, first_seq=0, last_seq=9, text="The rope is very long.", receipt=quotes
+    )
+    shown = Message.user(render_digest(digest))
+    first, _, _, heading, _, last = shown.text.split("\n")
+    for marker in (first, heading, last, f"{heading}\n- User: x", shown.text):
+        assert without_texts(shown, [marker]) is None
+    shorter = without_texts(shown, ["We met at the old hut."])
+    assert shorter.text.split("\n") == [first, "The rope is very long.", last]
+    shorter = without_texts(shown, ["The rope is very long."])
+    assert shorter.text.split("\n") == [first, "", heading, "- User: We met at the old hut.", last]

@@ -22,7 +22,7 @@ from firnline.language import date_words, stop_words
 from firnline.language.names import fold_name
 from firnline.language.statements.preferences import LIST_SPLIT
 from firnline.language.terms import fold, index_terms
-from firnline.log import json_text, limits
+from firnline.log import json_text, limits, threads
 from firnline.log.entry import Entry
 from firnline.log.json_text import parse_json
 from firnline.log.message import Part, decode, encode, encode_json
@@ -220,15 +220,15 @@ def test_pieces_of_json_are_the_json(value):
 def test_slow_and_fast_encoders_agree(value):
     fast = encode_json(value), json_text.dump_json(value)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_text, "_VALUES_MAX", -1)
+        patch.setattr(threads, "_VALUES_MAX", -1)
         assert (encode_json(value), json_text.dump_json(value)) == fast
 
 
 def test_what_has_many_values_is_encoded_in_python():
     """The fast encoder keeps the interpreter's lock for all that time."""
-    assert not json_text.has_many_values({"a": [1] * 9_000, "b": {"c": "x" * 10**6}})
+    assert not threads.has_many_values({"a": [1] * 9_000, "b": {"c": "x" * 10**6}})
     for many in ([[]] * 30_000, {"a": {"b": dict.fromkeys(map(str, range(30_000)))}}):
-        assert json_text.has_many_values(many)
+        assert threads.has_many_values(many)
 
 
 def test_a_message_has_no_more_parts_than_each_step_can_look_at():

@@ -132,14 +132,26 @@ def without_texts(message: Message, texts: Iterable[str]) -> Message | None:
 
     A text counts if it is a whole sentence of the digest or more.
     """
-    text = message.text
-    for said in texts:
-        if len(said) >= STATED_CHARS_MIN and said in text:
-            text = text.replace(said, "")
-    if text == message.text:
+    head, *inner, end = message.text.split("\n")  # the markers stay, whatever a message says
+    summary, _, quotes = "\n".join(inner).partition(RESIDUE_HEADING)
+    said = [text for text in texts if len(text) >= STATED_CHARS_MIN]
+    left, left_quotes = _without(summary, said), _without(quotes, said)
+    if left is None and left_quotes is None:
         return None
-    lines = [line for line in text.splitlines() if not _EMPTY_LINE.fullmatch(line)]
-    return replace(message, content="\n".join(lines))
+    lines = [head, *(summary.rstrip("\n").splitlines() if left is None else left)]
+    if kept := quotes.splitlines() if left_quotes is None else left_quotes:
+        lines += ["", RESIDUE_HEADING, *(line for line in kept if line)]
+    return replace(message, content="\n".join((*lines, end)))
+
+
+def _without(text: str, texts: Iterable[str]) -> list[str] | None:
+    """The lines of a text without these texts; None if it has none of them."""
+    left = text
+    for said in texts:
+        left = left.replace(said, "")
+    if left == text:
+        return None
+    return [line for line in left.splitlines() if not _EMPTY_LINE.fullmatch(line)]
 
 
 def residue_line(item: Mapping[str, Any]) -> str:

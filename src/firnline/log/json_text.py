@@ -11,10 +11,11 @@ import json
 from json import decoder, scanner
 from typing import Any, Final
 
+from firnline.log.threads import has_many_values
+
 _COSTS: Final = {",": 1, "[": 4, "{": 4, ":": 8}
 """What the fast parser needs for a value, a list, an object and a key, in 50 nanoseconds."""
 _COST_MAX: Final = 2_000_000
-_VALUES_MAX: Final = 20_000
 _SHORT: Final = _COST_MAX // max(_COSTS.values())
 
 
@@ -49,20 +50,3 @@ def dump_json(value: object) -> str:
         if has_many_values(value)
         else json.dumps(value)
     )
-
-
-def has_many_values(value: object) -> bool:
-    """Whether the fast encoder would need too long for the value."""
-    left, waiting = _VALUES_MAX, [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            waiting += one.values()
-        elif isinstance(one, list | tuple):
-            waiting += one
-        else:
-            continue
-        left -= len(one) + 1
-        if left < 0:
-            return True
-    return False

@@ -17,8 +17,9 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 from firnline.errors import InputError, MessageTooLarge, StoreCorrupt
 from firnline.log import limits
 from firnline.log.attachment import Split
-from firnline.log.json_text import has_many_values, parse_json
+from firnline.log.json_text import parse_json
 from firnline.log.text import Json, clean_fields, clean_text, was_altered
+from firnline.log.threads import has_many_values
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)

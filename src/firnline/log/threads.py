@@ -10,6 +10,7 @@ from firnline.log import limits
 
 _T = TypeVar("_T")
 _VALUE_CHARS: Final = 8
+_VALUES_MAX: Final = 20_000
 
 
 async def run_by_size(chars: int, work: Callable[[], _T], most: int = limits.LOOP_CHARS_MAX) -> _T:
@@ -35,3 +36,20 @@ def text_size(value: object, most: int = limits.LOOP_CHARS_MAX + 1) -> int:
         else:
             size += _VALUE_CHARS
     return min(size, most)
+
+
+def has_many_values(value: object) -> bool:
+    """Whether the fast encoder would need too long for the value."""
+    left, waiting = _VALUES_MAX, [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list | tuple):
+            waiting += one
+        else:
+            continue
+        left -= len(one) + 1
+        if left < 0:
+            return True
+    return False

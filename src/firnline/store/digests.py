@@ -58,8 +58,8 @@ def _versions(listed: object) -> tuple[int, ...]:
 
 
 def checksum_of(body: bytes) -> bytes:
-    """The checksum of stored bytes, verified on every read."""
-    return hashlib.sha256(body).digest()
+    """The checksum of stored bytes, verified on every read; of no bytes, there is none."""
+    return hashlib.sha256(body).digest() if isinstance(body, bytes) else b""
 
 
 # -- the rules of the version chain, the same for every backend --------------------------------

@@ -83,9 +83,9 @@ class ConversationRow(NamedTuple):
         If ``updated_at, unread, mark`` follow, the head must match its mark.
         """
         id_, next_seq, total, hash_, start, *rest = row
-        sane = all_of_type(int, next_seq, total) and all_of_type(str, hash_)
+        sane = all_of_type(int, next_seq, total) and all_of_type(str, hash_, *key)
         sane = sane and 0 <= next_seq <= SEQ_MAX and total >= 0
-        if start != genesis(key) or not sane or (next_seq == 0) != (hash_ == start):
+        if not sane or start != genesis(key) or (next_seq == 0) != (hash_ == start):
             raise StoreCorrupt(f"the row of the conversation {key.conversation!r} is damaged")
         if rest and not is_marked(next_seq, total, hash_, *rest):
             raise damaged_part(key.conversation, HEAD)

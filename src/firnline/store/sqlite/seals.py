@@ -72,7 +72,7 @@ def project_seals(connection: apsw.Connection, tenant: str) -> dict[str, Seal]:
         "SELECT part, count, mark FROM seal WHERE conversation = 0 AND part >= ? AND part < ?",
         (start, project_part(f"{tenant}\x20")),
     )
-    return {part.removeprefix(start): Seal(*seal) for part, *seal in rows}
+    return {_text(part).removeprefix(start): Seal(*seal) for part, *seal in rows}
 
 
 def damaged_rows(connection: apsw.Connection, key: Key) -> list[Damage]:
@@ -213,8 +213,15 @@ def reseal_digests(connection: apsw.Connection, found: ConversationRow) -> None:
 
 def _wrong(
     connection: apsw.Connection, which: str, values: tuple[Any, ...] = ()
-) -> list[tuple[Any, ...]]:
-    return connection.execute(_WRONG.format(which=which), values * 2).fetchall()
+) -> list[tuple[str]]:
+    # A damaged row can have another type than its column.
+    found = connection.execute(_WRONG.format(which=which), values * 2).fetchall()
+    return [(_text(part),) for (part,) in found]
+
+
+def _text(value: object) -> str:
+    """A value that should be a text."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def _unreadable(connection: apsw.Connection, name: str, id_: int) -> list[Damage]:
