@@ -282,8 +282,9 @@ async def test_context_fits_its_budget_and_accounts_for_it(agent, memory):
     taken = {"system", "pinned", "task", "important", "digests", "history", "recalled"}
     taken |= {"retrieved", "tools", "framing"}
     assert sum(accounting[name] for name in taken) == made["tokens"]
-    assert accounting["digests"] > 0
     assert "strategy" in made["explanation"]
+    without = await agent("context", conversation="long", tokens=1_500)
+    assert without["accounting"]["digests"] > 0
     direct = await memory.context("long", 1_500, "part 3 budget?")
     assert [m["text"] for m in made["messages"]] == [readable_text(m) for m in direct.messages]
 

@@ -65,8 +65,8 @@ def test_a_turns_prompt_is_shown_as_the_model_got_it(api, model, stream):
     assert whole["proved"]
     assert whole["sha256"] == hashlib.sha256(encode_json(sent).encode()).hexdigest()
     sections = {section["name"]: section for section in whole["sections"]}
-    assert {"system", "digests", "recent", "recalled"} <= set(sections)
-    assert sections["digests"]["why"]
+    assert {"system", "recent", "recalled"} <= set(sections)
+    assert sections["recalled"]["why"]
     for name, section in sections.items():
         pieces = [piece for piece in whole["prompt"] if piece["section"] == name]
         assert sum(piece["tokens"] for piece in pieces) == section["tokens"]
