@@ -1,18 +1,22 @@
 """The adapters say whom a conversation is with: what is stated in one is known in the next."""
 
 import pytest
+from agent_framework import Message as FrameworkMessage
 from agents import Agent as OpenAIAgent
 from agents import Runner
 from agents.testing import ScriptedModel, assistant_message
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
+from llama_index.core.llms import ChatMessage
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
 
 from firnline import Memory, sync
-from firnline.adapters.langchain import FirnlineMiddleware
+from firnline.adapters.agent_framework import FirnlineHistory
+from firnline.adapters.langchain import FirnlineMiddleware, FirnlineStore
+from firnline.adapters.llamaindex import FirnlineMemoryBlock
 from firnline.adapters.openai_agents import FirnlineSession
 from firnline.adapters.pydantic_ai import FirnlineCapability
 from firnline.errors import ConflictError
@@ -125,3 +129,31 @@ def test_what_an_agent_asks_another_agent_is_not_said_by_the_person():
         assert people.pop("t") == "ana"
         assert set(people.values()) == {None}
         assert [fact.value for fact in memory.facts(person="ana", history=True)] == ["Lisbon"]
+
+
+async def test_a_position_of_a_langgraph_namespace_names_the_person(memory):
+    store = FirnlineStore(memory, person=1)
+    await store.aput(("memories", "ana"), "1", {"text": "User moved to Lisbon."})
+    await store.aput(("memories", "ana"), "2", {"text": "likes tea"})
+    await store.aput(("memories", "ben"), "1", {"text": "Lives in Oslo"})
+    await store.aput(("shared",), "1", {"text": "Lives in Rome"})
+    found = {(one.value, one.source) for one in await memory.facts(person="ana")}
+    assert found == {("Lisbon", "memory"), ("tea", "memory")}
+    assert [one.value for one in await memory.facts(person="ben")] == ["Oslo"]
+    assert {one.person for one in await memory.people()} == {"ana", "ben"}
+    context = await memory.context("chat", 4_000, ASKED, person="ana")
+    assert KNOWN in context["profile"].messages[0].text
+
+
+async def test_a_llamaindex_block_and_an_agent_frameworks_history_are_with_a_person(memory):
+    block = FirnlineMemoryBlock(memory=memory, person="ana")
+    said = [ChatMessage(role="user", content=HOME)]
+    await block.aput(said, session_id="1", from_short_term_memory=True)
+    assert KNOWN in await block.aget(session_id="2")
+    history = FirnlineHistory(memory, 4_000, person="ana")
+    told = await history.get_messages("3")
+    assert KNOWN in told[0].text
+    await history.save_messages("3", [FrameworkMessage("user", ["I work at Miele."])])
+    assert {one.value for one in await memory.facts(person="ana")} == {"Lisbon", "Miele"}
+    other = FirnlineHistory(memory, 4_000, person="ben")
+    assert await other.get_messages("4") == []

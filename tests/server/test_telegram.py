@@ -105,6 +105,19 @@ async def texts(house, conversation=CHAT):
 # -- end to end -------------------------------------------------------------------------------
 
 
+async def test_a_private_chat_is_with_its_user_unless_the_application_says_otherwise(
+    quiet, telegram
+):
+    memory = await quiet.memory()
+    await push(telegram, quiet, telegram.said("I live in Oslo."))
+    head = await memory.head(CHAT)
+    assert head.person.startswith("telegram:")
+    assert [one.value for one in await memory.facts(person=head.person)] == ["Oslo"]
+    await memory.describe(CHAT, person="ana")
+    await push(telegram, quiet, telegram.said("I'm vegan."))
+    assert [one.value for one in await memory.facts(person="ana")] == ["Oslo", "vegan"]
+
+
 @on_all
 @pytest.mark.requirement("B10")
 async def test_from_a_message_to_its_answer_with_a_tool_and_a_lean_context(house, telegram, server):

@@ -43,6 +43,7 @@ def test_a_text_is_the_users_word_for_word_with_time_name_and_numbers():
     kept = got.message.metadata["telegram"]
     assert (kept["message_id"], kept["chat"]["id"], kept["from"]) == (5, 7, ADA)
     assert (got.asks, got.mentions, got.edited, got.group) == (True, None, False, False)
+    assert (got.person, incoming("Hi", chat=-7).person) == ("telegram:7", None)
 
 
 @pytest.mark.parametrize(

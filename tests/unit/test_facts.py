@@ -165,6 +165,16 @@ def test_a_state_stays_small_and_a_profile_smaller():
     assert len(json.dumps(state.to_json())) < 500_000
 
 
+def test_of_many_orders_only_those_that_may_be_meant_are_compared():
+    state = FactState("ana")
+    for one in read(*(f"Order {number} has shipped." for number in range(300))):
+        state.add(one)
+    slots = state._slots
+    assert set(slots._alike("order 7", "status")) == {("order 7", "status")}
+    assert len(set(slots._alike("order", "status"))) == 300, "any of them may be meant"
+    assert len(state.facts) == 300
+
+
 def test_a_damaged_state_is_not_used():
     with pytest.raises(StoreCorrupt):
         FactState.from_json("ana", {"last": [0, "", 0, 0], "count": 1, "facts": [{}], "held": []})

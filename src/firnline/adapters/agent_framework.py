@@ -39,14 +39,21 @@ class FirnlineHistory(HistoryProvider):
     """History in `memory`; the session's id is the conversation's name.
 
     `budget` limits the context including the input. Its reserve must leave room for the agent's
-    instructions, its tools, and the answer, which a provider does not know.
+    instructions, its tools, and the answer, which a provider does not know. `person` is whom its
+    sessions are with.
     """
 
     def __init__(
-        self, memory: Memory, budget: BudgetLike, *, source_id: str = "firnline", **options: Any
+        self,
+        memory: Memory,
+        budget: BudgetLike,
+        *,
+        source_id: str = "firnline",
+        person: str | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(source_id, **options)
-        self._memory, self._budget = memory, as_budget(budget)
+        self._memory, self._budget, self._person = memory, as_budget(budget), person
 
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
@@ -55,16 +62,17 @@ class FirnlineHistory(HistoryProvider):
         del state, kwargs
         name, run_input = _require_session(session_id), _INPUT.get()
         head = await self._memory.head(name)
-        if head is None or not head.entries:
+        if (head is None or not head.entries) and self._person is None:
             return []
         messages = [ours for message in run_input for ours in from_framework(message)]
-        waiting = await self._open_calls(name, head.entries, answered_ids(run_input))
+        end = head.entries if head else 0
+        waiting = await self._open_calls(name, end, answered_ids(run_input))
         count = counter(self._budget.model) if self._budget.model else counter()
         budget = less(self._budget, sum(map(count.message, (*messages, *waiting))))
         question = next(
             (message.text for message in reversed(messages) if message.role == "user"), None
         )
-        context = await self._memory.context(name, budget, question, past=True)
+        context = await self._memory.context(name, budget, question, past=True, person=self._person)
         return [to_framework(message) for message in (*context.messages, *waiting)]
 
     async def _open_calls(self, name: str, end: int, answered: Collection[str]) -> list[Message]:
@@ -95,7 +103,7 @@ class FirnlineHistory(HistoryProvider):
         del state, kwargs
         said = [ours for message in messages for ours in from_framework(message)]
         if said:
-            await self._memory.append(_require_session(session_id), said)
+            await self._memory.append(_require_session(session_id), said, person=self._person)
 
     async def before_run(
         self,

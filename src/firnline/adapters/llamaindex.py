@@ -34,20 +34,24 @@ class FirnlineMemoryBlock(BaseMemoryBlock[str]):
     tokens: int = 2_000
     conversation: str | None = None
     """The conversation; default: LlamaIndex's session id."""
+    person: str | None = None
+    """Whom the conversation is with: what they said in others is known, too."""
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         if messages:
             name = self._name(messages[0].additional_kwargs.get("session_id"))
-            await self.memory.append(name, [from_llamaindex(message) for message in messages])
+            said = [from_llamaindex(message) for message in messages]
+            await self.memory.append(name, said, person=self.person)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         name = self._name(block_kwargs.get("session_id"))
         head = await self.memory.head(name)
-        if head is None or not head.entries:
+        if (head is None or not head.entries) and self.person is None:
             return ""
         questions = (m.content for m in reversed(messages or ()) if m.role == "user" and m.content)
         budget = Budget(self.tokens)
-        context = await self.memory.context(name, budget, next(questions, None), past=True)
+        question = next(questions, None)
+        context = await self.memory.context(name, budget, question, past=True, person=self.person)
         return "\n\n".join(f"{m.role}: {m.text}" for m in context.messages if m.text)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:

@@ -32,6 +32,8 @@ from firnline.log.message import from_microseconds, microseconds
 FIRST: Final[Place] = (-(1 << 62), "", -1, -1)
 _SPOKEN_MAX: Final = 4
 _WITHOUT_FACT_MAX: Final = 16
+_TIDY_STEP: Final = 256
+"""After so many statements, slots without any are removed."""
 _FORMAT: Final = 2
 """Of a stored state; another one is computed again."""
 
@@ -49,7 +51,8 @@ class FactState:
         self.facts: dict[str, Fact] = {}
         self.complete = True
         self._forgets = forgets
-        self._slots = Slots({}, {})
+        self._slots = Slots({}, {}, {})
+        self._importance: dict[str, tuple[int, int, str]] = {}
         self._spoken: dict[str, list[SpokenStatement]] = {}  # of each fact that holds
         self._fact_of: dict[SpokenStatement, str] = {}
         self._count = 0
@@ -193,8 +196,9 @@ class FactState:
             middle = self._spoken[fact.id].pop(1)
             there.remove(middle)
             del self._fact_of[middle]
-        for empty in [name for name, those in self._slots.in_force.items() if not those]:
-            del self._slots.in_force[empty]
+        if self._count % _TIDY_STEP == 0:
+            for empty in [name for name, those in self._slots.in_force.items() if not those]:
+                self._slots.close(empty)
         if self._forgets:
             self._forget()
 
@@ -207,13 +211,20 @@ class FactState:
                 del self.facts[id_]
         while len(self._spoken) > limits.FACTS_HELD:
             self.complete = False
-            least = max(self.in_force, key=importance).id
+            least = max(self._spoken, key=self._rank)
+            self._importance.pop(least, None)
             for spoken in self._spoken.pop(least):
                 del self._fact_of[spoken]
                 for those in self._slots.in_force.values():
                     if spoken in those:
                         those.remove(spoken)
             del self.facts[least]
+
+    def _rank(self, id_: str) -> tuple[int, int, str]:
+        """The importance of a fact, which does not change while it holds."""
+        if id_ not in self._importance:
+            self._importance[id_] = importance(self.facts[id_])
+        return self._importance[id_]
 
     # -- stored ---------------------------------------------------------------------------------
 
@@ -222,6 +233,7 @@ class FactState:
         held = [
             [*key, [[*one[:2], *one.statement, self._fact_of.get(one)] for one in there]]
             for key, there in self._slots.in_force.items()
+            if there
         ]
         ids = [*self._spoken, *(id_ for id_ in self.facts if id_ not in self._spoken)]
         facts = [fact_to_json(self.facts[id_]) for id_ in ids]
@@ -260,7 +272,7 @@ class FactState:
                 (SpokenStatement(number, speaker, Statement(*one)), id_)
                 for number, speaker, *one, id_ in there
             ]
-            self._slots.in_force[subject, slot] = [one for one, _ in spoken]
+            self._slots.open((subject, slot)).extend(one for one, _ in spoken)
             for one, id_ in spoken:
                 if id_ is not None:
                     self._fact_of[one] = id_

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
+from itertools import combinations
 from typing import Final, NamedTuple
 
 from firnline.language import numbers
@@ -80,7 +81,7 @@ class SpokenStatement(NamedTuple):
 
 def outdated(stated: Iterable[SpokenStatement]) -> dict[SpokenStatement, SpokenStatement]:
     """The statements that a newer one outdates, each with the one that does it."""
-    state = Slots({}, {})
+    state = Slots({}, {}, {})
     for one in sorted(stated, key=lambda one: (one.seq, one.statement.start)):
         state.add(one)
     return state.by
@@ -93,11 +94,36 @@ def current(by: Mapping[SpokenStatement, SpokenStatement], one: SpokenStatement)
     return one
 
 
-class Slots(NamedTuple):
-    """The statements in force, by subject and slot, and what outdated the others."""
+SlotKey = tuple[str, str]
+"""A subject and a slot."""
 
-    in_force: dict[tuple[str, str], list[SpokenStatement]]
+
+class Slots(NamedTuple):
+    """The statements in force, by subject and slot, and what outdated the others.
+
+    A slot without statements may be there or not. `named` has the keys by slot and words of the
+    subject, so that finding "the order" does not take longer the more orders there are.
+    """
+
+    in_force: dict[SlotKey, list[SpokenStatement]]
     by: dict[SpokenStatement, SpokenStatement]
+    named: dict[tuple[str, str | frozenset[str]], set[SlotKey]]
+
+    def open(self, key: SlotKey) -> list[SpokenStatement]:
+        """The statements of a slot, which goes to the end if there were none."""
+        there = self.in_force.get(key)
+        if not there:
+            self.in_force.pop(key, None)
+            there = self.in_force[key] = []
+            for words in _word_sets(key[0]):
+                self.named.setdefault((key[1], words), set()).add(key)
+        return there
+
+    def close(self, key: SlotKey) -> None:
+        """Remove a slot without statements."""
+        del self.in_force[key]
+        for words in _word_sets(key[0]):
+            self.named[key[1], words].discard(key)
 
     def add(self, new: SpokenStatement) -> tuple[str, str]:
         """Add a statement; what it outdates is no longer in force. Returns its subject and slot."""
@@ -111,7 +137,7 @@ class Slots(NamedTuple):
             key = self._replace_alike(new) or key
         if key[1] == slots.CHANGE and _tool_kind(one.value):
             key = key[0], slots.TOOL
-        there = self.in_force.setdefault(key, [])
+        there = self.open(key)
         if key[1] not in slots.MANY:
             self._supersede(
                 there, new, lambda old: not one.value or _contradict(key[1], old, one.value)
@@ -133,20 +159,30 @@ class Slots(NamedTuple):
     def _named(self, new: SpokenStatement) -> tuple[str, str]:
         """The key of a statement; "the order" is the only order there is, "it" the only thing."""
         subject, slot = new.subject, new.statement.slot
-        if new.statement.thing and (subject, slot) not in self.in_force:
-            alike = [
-                key
-                for key, there in self.in_force.items()
-                if key[1] == slot and there and (subject == IT or _is_part(subject, key[0]))
-            ]
+        if new.statement.thing and not self.in_force.get((subject, slot)):
+            alike = [key for key in self._alike(subject, slot) if self.in_force.get(key)]
             if len(alike) == 1:
                 return alike[0]
+        if slot not in _PARTIAL:
+            return subject, slot
         longer = [
             key
             for key, there in self.in_force.items()
-            if there and key[0] == subject and slot in _PARTIAL and key[1].endswith(f" {slot}")
+            if there and key[0] == subject and key[1].endswith(f" {slot}")
         ]
         return longer[0] if len(longer) == 1 else (subject, slot)
+
+    def _alike(self, subject: str, slot: str) -> Iterable[SlotKey]:
+        """The slots of things that a subject may be: "meeting" and "team meeting"; of "it", all."""
+        if subject == IT:
+            return [key for key in self.in_force if key[1] == slot]
+        words = frozenset(subject.split())
+        longer = sorted((self.named.get((slot, word), set()) for word in words), key=len)
+        found = set.intersection(*longer) if longer else set[SlotKey]()
+        for size in range(1, len(words)) if len(words) <= _SUBJECT_WORDS else ():
+            for some in combinations(words, size):
+                found |= self.named.get((slot, frozenset(some)), set())
+        return found
 
     def _replace_old(self, new: SpokenStatement) -> tuple[str, str] | None:
         """Outdate what the statement names as replaced, in whatever slot it is."""
@@ -179,6 +215,16 @@ class Slots(NamedTuple):
             if old != new and is_old(old.statement.value):
                 self.by[old] = new
                 there.remove(old)
+
+
+_SUBJECT_WORDS: Final = 6
+"""Words of a subject of which parts are looked for."""
+
+
+def _word_sets(subject: str) -> list[str | frozenset[str]]:
+    """What a subject is found by: each of its words, and all of them."""
+    words = subject.split()
+    return [*dict.fromkeys(words), frozenset(words)]
 
 
 _PARTIAL: Final = frozenset(("number", "address", "email", "size"))
@@ -255,9 +301,3 @@ def _plain(word: str) -> str:
 def _tool_kind(value: str) -> str:
     first = value.split(maxsplit=1)[0].casefold() if value else ""
     return next((kind for kind, tools in TOOLS.items() if first in tools), "")
-
-
-def _is_part(subject: str, other: str) -> bool:
-    """Whether all words of one subject are in the other: "meeting" and "team meeting"."""
-    one, two = set(subject.split()), set(other.split())
-    return one <= two or two <= one

@@ -25,7 +25,7 @@ from firnline.engine.fact_proposer import replay
 from firnline.engine.fact_reader import FactReader
 from firnline.engine.held_facts import HeldFacts, from_body, to_body, updated, version_in
 from firnline.engine.limits import ELSEWHERE_MAX
-from firnline.engine.person import Person, Profile, moment
+from firnline.engine.person import Person, Profile, moment, people_in
 from firnline.errors import FirnlineError, InputError, StoreCorrupt, outline
 from firnline.log import limits
 from firnline.log.entry import Appended, Entry, Head, Key, Scope
@@ -237,17 +237,7 @@ class People:
 
     async def all(self) -> list[Person]:
         """Every person by name; reads the heads of all conversations."""
-        found: dict[str, Person] = {}
-        async for head in heads(self._store, self._tenant):
-            if head.person is None:
-                continue
-            known = found.get(head.person)
-            found[head.person] = Person(
-                person=head.person,
-                conversations=known.conversations + 1 if known else 1,
-                updated_at=max(known.updated_at, head.updated_at) if known else head.updated_at,
-            )
-        return [found[name] for name in sorted(found, key=str.encode)]
+        return await people_in(heads(self._store, self._tenant))
 
     # -- the facts that hold ------------------------------------------------------------------
 
@@ -277,22 +267,16 @@ class People:
         """The facts that hold, and how often something of the person was erased before."""
         where, now = (self._store, self._tenant, person), self._clock()
         newest, erasures = await asyncio.gather(cards.newest(*where), cards.erasures(*where))
-        known = self._held.get(person)
-        if (
-            known is not None
-            and known.is_current(newest.seal if newest else "", erasures, now)
-            and await self._is_supported(known, now)
-        ):
-            self._keep(person, known)
-            return known, erasures
+        known, seal = self._held.get(person), newest.seal if newest else ""
+        current = known if known and known.is_current(seal, erasures, now) else None
+        if current and await self._is_supported(current, now):
+            return self._keep(person, current), erasures
         body = await cards.stored_state(*where)
         stored = self._parsed(person, body)
         if stored is not None and not await self._is_supported(stored, now):
             stored = None
-        seal = newest.seal if newest else ""
         if stored is not None and stored.is_current(seal, erasures, now):
-            self._keep(person, stored)
-            return stored, erasures
+            return self._keep(person, stored), erasures
         if newest is None and not body:
             return HeldFacts.empty(person), erasures
         if stored is not None and stored.erasures != erasures:
@@ -300,9 +284,7 @@ class People:
         held = await self._updated(person, stored, version_in(body))
         body = to_body(held._replace(erasures=erasures))
         await cards.store_state(*where, body)
-        held = held._replace(erasures=erasures, body=body)
-        self._keep(person, held)
-        return held, erasures
+        return self._keep(person, held._replace(erasures=erasures, body=body)), erasures
 
     def _parsed(self, person: str, body: bytes) -> HeldFacts | None:
         known = self._held.get(person)
@@ -310,12 +292,13 @@ class People:
             return known
         return from_body(person, body)
 
-    def _keep(self, person: str, held: HeldFacts) -> None:
+    def _keep(self, person: str, held: HeldFacts) -> HeldFacts:
         self._held[person] = held
         self._held.move_to_end(person)
         if len(self._held) > limits.PEOPLE_REMEMBERED:
             gone, _ = self._held.popitem(last=False)
             self._support.pop(gone, None)
+        return held
 
     async def _is_supported(self, held: HeldFacts, now: datetime) -> bool:
         """Whether the conversations that the profile rests on are still there."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from firnline.digest.fact import Fact
 from firnline.errors import InputError
-from firnline.log.entry import Erased
+from firnline.log.entry import Erased, Head
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,21 @@ class Person:
     person: str
     conversations: int
     updated_at: datetime
+
+
+async def people_in(heads: AsyncIterator[Head]) -> list[Person]:
+    """The people whom these conversations are with, by name."""
+    found: dict[str, Person] = {}
+    async for head in heads:
+        if head.person is None:
+            continue
+        known = found.get(head.person)
+        found[head.person] = Person(
+            person=head.person,
+            conversations=known.conversations + 1 if known else 1,
+            updated_at=max(known.updated_at, head.updated_at) if known else head.updated_at,
+        )
+    return [found[name] for name in sorted(found, key=str.encode)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

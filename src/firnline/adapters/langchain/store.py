@@ -34,11 +34,12 @@ from firnline.adapters.langchain.items import (
     name_of,
     texts_of,
 )
+from firnline.digest.fact import MEMORY, SOURCE_KEY
 from firnline.log import limits
 from firnline.log.entry import Card
 from firnline.log.hit import Hit
 from firnline.log.message import Message, format_time, utc_now
-from firnline.log.text import clean_json
+from firnline.log.text import clean_json, person_name
 from firnline.log.wire import parse_unique
 from firnline.memory import Memory
 
@@ -51,30 +52,33 @@ class FirnlineStore(BaseStore):
     """Items by namespace and key, searched by meaning and words. Items do not expire.
 
     Without an event loop (``store.put``, ``agent.invoke``) it needs a `firnline.sync.Memory`.
+    `person` is the position at which a namespace names a person: 1 for ``("memories", "ana")``.
+    What its items say of the person is known in all of their conversations.
     """
 
     supports_ttl = False
 
-    def __init__(self, memory: MemoryLike) -> None:
-        self._bridge = MemoryBridge(memory)
+    def __init__(self, memory: MemoryLike, *, person: int | None = None) -> None:
+        self._bridge, self._person = MemoryBridge(memory), person
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations in order."""
-        return self._bridge.run(_run_all(self._bridge.memory, list(ops)))
+        return self._bridge.run(_run_all(self._bridge.memory, list(ops), self._person))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations in order."""
-        return await self._bridge.run_async(_run_all(self._bridge.memory, list(ops)))
+        work = _run_all(self._bridge.memory, list(ops), self._person)
+        return await self._bridge.run_async(work)
 
 
-async def _run_all(memory: Memory, ops: list[Op]) -> list[Result]:
+async def _run_all(memory: Memory, ops: list[Op], person: int | None) -> list[Result]:
     results: list[Result] = []
     for op in ops:
         match op:
             case GetOp():
                 results.append(await _get(memory, op))
             case PutOp():
-                await _put(memory, op)
+                await _put(memory, op, _person_of(op, person))
                 results.append(None)
             case SearchOp():
                 results.append(await _search(memory, op))
@@ -89,7 +93,13 @@ async def _get(memory: Memory, op: GetOp) -> Item | None:
     return item_of(card) if card else None
 
 
-async def _put(memory: Memory, op: PutOp) -> None:
+def _person_of(op: PutOp, position: int | None) -> str | None:
+    """The person that a namespace names; None if it is too short, or that is no name."""
+    named = position is not None and -len(op.namespace) <= position < len(op.namespace)
+    return person_name(op.namespace[position]) if named and position is not None else None
+
+
+async def _put(memory: Memory, op: PutOp, person: str | None) -> None:
     name, conversation = name_of(op.namespace, op.key), folder_of(op.namespace)
     if op.value is None:
         await memory.cards.drop(_KIND, names=[name])
@@ -99,8 +109,9 @@ async def _put(memory: Memory, op: PutOp) -> None:
     texts = texts_of(value, op.index)
     seq = -1
     if texts:
-        entry = Message.user("\n".join(texts), metadata={"key": op.key})
-        seq = (await memory.append(conversation, entry)).seq
+        about = {"key": op.key} if person is None else {"key": op.key, SOURCE_KEY: MEMORY}
+        entry = Message.user("\n".join(texts), metadata=about)
+        seq = (await memory.append(conversation, entry, person=person)).seq
     head = await memory.head(conversation)
     if head is None or head.project != PROJECT:
         await memory.describe(conversation, project=PROJECT)

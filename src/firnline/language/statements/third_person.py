@@ -110,7 +110,7 @@ def named_person(sentences: Iterable[str]) -> str:
 def _as_own(sentence: str, name: str, *, pronouns: bool, once: bool) -> str:
     if match := _OWN_NAME.match(sentence):
         return f"{match['lead']}My {match['name'].casefold()}{sentence[match.end() :]}"
-    if (match := _BARE.match(sentence)) and match["verb"][:1].isupper():
+    if match := _BARE.match(sentence):
         return f"{match['lead']}I {_VERBS[match['verb'].casefold()]}{sentence[match.end() :]}"
     if match := _BARE_KIN.match(sentence):
         return f"{match['lead']}My {match['kin'].casefold()}{sentence[match.end() :]}"

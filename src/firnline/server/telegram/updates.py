@@ -80,7 +80,7 @@ class Incoming:
     `forum_topic` is Telegram's ``message_thread_id`` if the chat has topics. `asks` is whether it
     may need an answer; if so, `mentions` is None if it does, or else the usernames that it is
     addressed to. `command` is the command it begins with. `moved_from` and `moved_to` are the
-    previous and the next id of the chat.
+    previous and the next id of the chat. `person` is whom a private chat is with.
     """
 
     update_id: int
@@ -95,6 +95,7 @@ class Incoming:
     command: str = ""
     moved_from: int | None = None
     moved_to: int | None = None
+    person: str | None = None
 
 
 def kind_of(update: Json) -> str:
@@ -130,6 +131,7 @@ def read(update: Fields, bot_id: int) -> Incoming:
         command=command,
         moved_from=_maybe(fields, "migrate_from_chat_id"),
         moved_to=_maybe(fields, "migrate_to_chat_id"),
+        person=None if group else f"telegram:{_integer(chat, 'id')}",
     )
 
 

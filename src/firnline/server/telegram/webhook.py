@@ -147,7 +147,10 @@ class _Intake:
     async def _message(self, memory: Memory, place: Place, incoming: Incoming) -> bool:
         """Store a message, and a job if it needs an answer; returns whether it is new."""
         appended = await memory.append(
-            place.conversation, incoming.message, idempotency_key=self._key(incoming)
+            place.conversation,
+            incoming.message,
+            idempotency_key=self._key(incoming),
+            person=await _person_of(memory, place, incoming),
         )
         if incoming.asks and incoming.mentions != ():
             job = ReplyJob(
@@ -239,6 +242,12 @@ class _Intake:
         known = kind if kind in updates.KINDS else "other"
         values = {"bot": self.bot.name, "outcome": outcome, "kind": known}
         self._events(Event("telegram_update", self.bot.tenant, conversation, values))
+
+
+async def _person_of(memory: Memory, place: Place, incoming: Incoming) -> str | None:
+    """Whom a private chat is with; None if the application has said so itself."""
+    head = await memory.head(place.conversation) if incoming.person else None
+    return incoming.person if head is None or head.person is None else None
 
 
 def _with(message: Message, metadata: dict[str, Json]) -> Message:
