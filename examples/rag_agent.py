@@ -74,7 +74,7 @@ class RuleModel(BaseChatModel):
 def main() -> None:
     accounts = logging.getLogger("firnline.context")  # one line for each request
     accounts.addHandler(logging.StreamHandler())
-    accounts.setLevel(logging.INFO)
+    accounts.setLevel(logging.DEBUG)
     with Memory.open("sqlite:///harbour.db") as memory:
         middleware = FirnlineMiddleware(
             memory,

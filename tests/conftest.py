@@ -25,7 +25,7 @@ from support.selection import BACKENDS, backend
 assert anyio._backends._asyncio
 
 # No deadline: speed is measured in benchmarks.
-EXAMPLES = 400 if "FIRNLINE_TORTURE" in os.environ else 40
+EXAMPLES = 400 if "FIRNLINE_TORTURE" in os.environ else 25
 SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(
     "firnline", deadline=None, max_examples=EXAMPLES, suppress_health_check=SLOW

@@ -309,7 +309,7 @@ async def test_the_database_itself_keeps_tenants_apart(postgres, store):
     for key in (KEY, FOREIGN):
         await _everything(store, key)
     tables = [name for name in _tables(postgres) if name not in WITHOUT_TENANT]
-    assert len(tables) == 16
+    assert len(tables) == 17
     for table in tables:
         (count,) = postgres.run(f"SELECT count(DISTINCT tenant) FROM firnline.{table}")[0]
         assert count == 2, table

@@ -161,7 +161,7 @@ async def test_every_request_is_accounted_for(url, caplog):
     events = []
     async with Memory.open(url, strategy=strategies.window(), observer=events.append) as memory:
         await play(memory, "c", 60)
-        with caplog.at_level(logging.INFO, "firnline.context"):
+        with caplog.at_level(logging.DEBUG, "firnline.context"):
             context = await memory.context("c", Budget(5_000, 500), system="Be brief.")
     numbers = context.accounting
     assert numbers.window == 5_000

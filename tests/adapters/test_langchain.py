@@ -419,7 +419,7 @@ def test_every_request_is_accounted_for(tmp_path, caplog):
             middleware=[FirnlineMiddleware(memory, budget=Budget(1_000, 100))],
             checkpointer=InMemorySaver(),
         )
-        with caplog.at_level(logging.INFO, "firnline.context"):
+        with caplog.at_level(logging.DEBUG, "firnline.context"):
             for number in range(12):
                 say(agent, f"{number} {words(80)}")
     told = [event.values for event in events if event.name == "context"]

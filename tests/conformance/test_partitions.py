@@ -52,6 +52,10 @@ class TestPartitionedStore(StoreConformance):
         yield
         partitioned.empty()
 
+    @pytest.mark.thorough
+    async def test_two_thousand_searches_find_the_same_in_the_same_order(self, store):
+        await super().test_two_thousand_searches_find_the_same_in_the_same_order(store)
+
     @staticmethod
     def is_cut(database):
         return set(kinds(database).values()) == {"p"}

@@ -122,7 +122,7 @@ def test_every_section_says_why_it_is_there(site, page):
     sections = site.api.post(f"{site.about}/context", asked)["sections"]
     rows = page.locator(".sections tbody tr")
     expect(rows).to_have_count(len(sections))
-    assert {"pinned", "digests", "recalled", "recent"} <= {one["name"] for one in sections}
+    assert {"pinned", "recalled", "recent"} <= {one["name"] for one in sections}
     for row, section in zip(rows.all(), sections, strict=True):
         assert f"{section['tokens']:,}" in row.inner_text()
         assert len(row.locator(".why").inner_text()) > len(section["why"])

@@ -59,6 +59,8 @@ def test_every_turn_is_listed_and_its_prompt_is_shown_word_for_word(asked_once, 
     for name, tokens in turn["accounting"].items():
         if tokens and name != "window":
             assert f"{name} {tokens:,}" in bar.get_attribute("aria-label")
+    for more in article.locator(".part-of > button").all():
+        more.click()
     pieces = article.locator(".part-of .piece")
     expect(pieces).to_have_count(len(turn["prompt"]))
     for piece, sent in zip(pieces.all(), turn["prompt"], strict=True):

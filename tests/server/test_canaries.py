@@ -16,7 +16,7 @@ from support.live_server import running
 from support.rest_client import conforms, key_for
 
 TENANTS = 50
-STEPS = 200 if "FIRNLINE_TORTURE" in os.environ else 8
+STEPS = 200 if "FIRNLINE_TORTURE" in os.environ else 6
 MARK = re.compile(rb"canary[0-9a-f]{16}")
 LONG = "We spoke of the harbour, the ferry and the price of the tickets at some length. " * 3
 NAMES = ("c", "d", "the same~1for all")

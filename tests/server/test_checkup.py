@@ -1,6 +1,7 @@
 """`firnline doctor` checks what a server's settings name."""
 
 import json
+import os
 
 import pytest
 
@@ -12,6 +13,8 @@ from firnline.testing import ModelServer
 def doctor(tmp_path, monkeypatch, capsys):
     """The findings of the command and its exit code, with these settings."""
     monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("FIRNLINE_")]:
+        monkeypatch.delenv(name)
     assert main(["append", "c", "Hello."]) == 0
 
     def doctor(**settings):

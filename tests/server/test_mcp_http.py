@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 import threading
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -27,7 +28,7 @@ from firnline.store.cards import TenantCards
 from support.http_server import Server, tcp
 
 MODES = ["auto", "legacy"]
-TENANTS = 50
+TENANTS = 50 if "FIRNLINE_TORTURE" in os.environ else 25
 BODY_BYTES_MAX = 100_000
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 

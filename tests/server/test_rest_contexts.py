@@ -32,7 +32,7 @@ def test_every_request_is_accounted_for(api):
     numbers = context["accounting"]
     assert (numbers["window"], numbers["reserve"]) == (2_000, 300)
     assert sum(tokens for name, tokens in numbers.items() if name != "window") == 2_000
-    for name in ("history", "digests", "recalled", "tools", "system", "task", "framing"):
+    for name in ("history", "recalled", "tools", "system", "task", "framing"):
         assert numbers[name] > 0, name
     assert context["tokens"] + numbers["reserve"] + numbers["free"] == 2_000
     sections = {section["name"]: section for section in context["sections"]}

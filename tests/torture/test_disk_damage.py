@@ -153,7 +153,7 @@ async def flip_cells(copies, chosen, rng, *, verified=True):
 async def test_every_flipped_byte_of_a_live_entry_is_found(intact, tmp_path, rng):
     chosen = cells(intact[0], "entry")[:LIVE]
     assert len(chosen) == LIVE
-    await flip_cells(Copies(intact, tmp_path), chosen, rng)
+    await flip_cells(Copies(intact, tmp_path), chosen if TORTURE else chosen[::2], rng)
 
 
 @pytest.mark.promise("tamper-evident")

@@ -189,9 +189,9 @@ async def fail_disk(folder, disk, operation, file, code=None, **how):
 @pytest.mark.promise("durable")
 @pytest.mark.parametrize(("operation", "file"), EVERYWHERE)
 async def test_an_operation_fails_once(tmp_path, disk, operation, file):
-    # The log is written to hundreds of times, twice for each page: every third time is both.
+    # The log is written to hundreds of times, twice for each page: every fifth time is both.
     often = (operation, file) == ("write", "wal") and not TORTURE
-    await fail_disk(tmp_path, disk, operation, file, step=3 if often else 1)
+    await fail_disk(tmp_path, disk, operation, file, step=5 if often else 1)
 
 
 @pytest.mark.promise("durable")

@@ -3,7 +3,7 @@
 import pytest
 from torture_kit import TORTURE, Ledger, Script, assert_healthy, memory_at, said, soon
 
-CYCLES = 1000 if TORTURE else 120
+CYCLES = 1000 if TORTURE else 80
 CYCLES_PER_FILE = 10
 WRITERS = 3
 

@@ -210,7 +210,7 @@ async def test_a_history_that_was_written_again_is_not_proven(database, size, fo
         await memory.append("a", said(f"a{i}" for i in range(size)))
         noted = await memory.checkpoint("a")
         await memory.prove("a", 5)
-    statements = [*written_again(database), *([FORGET] if forgotten else [])]
+    statements = [*written_again(database), *(FORGET if forgotten else [])]
     execute(database, statements, vfs=checksum_vfs())
     async with Memory(store_at(database), signer=key, embedder=None) as memory:
         with pytest.raises(StoreCorrupt, match="rewritten"):
@@ -223,7 +223,7 @@ async def test_a_history_that_was_written_again_is_not_proven(database, size, fo
                 await verb("a")
 
 
-FORGET = "DELETE FROM card WHERE kind = 'checkpoint'"
+FORGET = [f"DELETE FROM {table} WHERE kind = 'checkpoint'" for table in ("card", "known_card")]
 
 
 def written_again(path):

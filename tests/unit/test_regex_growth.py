@@ -57,7 +57,7 @@ def slow(used: UsedPattern, most: float) -> list[str]:
     return []
 
 
-EACH = 30.0 if "FIRNLINE_TORTURE" in os.environ else 0.005
+EACH = 30.0 if "FIRNLINE_TORTURE" in os.environ else 0.003
 """Seconds for each expression, besides the texts that seem to be slow."""
 
 

@@ -30,7 +30,7 @@ _FORWARDED: Final = regex(
     r"|x-cloud-trace-context|x-goog-iap-.*|x-appengine-.*|fly-.*|x-vercel-.*|(x-)?ngrok-.*"
     r"|x-github-codespaces.*|x-replit-.*|tailscale-.*|true-client.*|x-source-.*|x-rewrite-.*"
     r"|x-sucuri-.*|(x-)?incap-.*|(x-)?fastly-.*|x-kong-.*|x-traefik-.*|x-(api)?gateway-.*|x-waf-.*"
-    r"|x-lb-.*|x-client-.*|x-cluster-.*|x-request-start|x-queue-start|x-served-by|x-cache.*",
+    r"|x-lb-.*|x-client-(ip|addr|port|host|proto|cert|verify|dn|ssl).*|x-cluster-.*|x-request-start|x-queue-start|x-served-by|x-cache.*",
     re.IGNORECASE,
 )
 """Headers that proxies add."""

@@ -8,6 +8,7 @@ only to restore or verify, and replaced by the present state when it gets long.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
@@ -281,7 +282,7 @@ async def _put(
         "first": first,
         "before": _hash(before.body) if before else "",
     }
-    body = encode_json({**fields, **chained}).encode()
+    body = await asyncio.to_thread(lambda: encode_json({**fields, **chained}).encode())
     if len(body) > limits.CARD_BYTES_MAX:
         logger.warning("%s: a statement is too large to be recorded", key.conversation)
         return None
