@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from firnline.log import limits
+from firnline.log.draft import messages_size
 from firnline.log.entry import Entry, Head
-from firnline.log.message import encode
+from firnline.log.message import Message, encode
+from firnline.log.threads import run_by_size
 from firnline.memory import Memory
 from firnline.server.bodies import read_cursor
 from firnline.server.rest import responses
@@ -41,10 +44,15 @@ async def entries(
         wanted = seqs[start : min(start + ENTRIES_READ, end)]
         found = {entry.seq: entry for entry in await _read(memory, conversation, wanted)}
         page += [found[seq] for seq in wanted if seq in found]
-        size += sum(len(encode(entry.message)) for entry in found.values())
+        messages = [entry.message for entry in found.values()]
+        size += await run_by_size(messages_size(messages), partial(_bytes_of, messages))
         start += len(wanted)
     following = seqs[start] if start < len(seqs) else None
     return responses.page(responses.entries(page), following)
+
+
+def _bytes_of(messages: Sequence[Message]) -> int:
+    return sum(len(encode(message)) for message in messages)
 
 
 def _start(seqs: Sequence[int], seq: int | None) -> int:
