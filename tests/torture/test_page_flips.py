@@ -15,7 +15,7 @@ from firnline.store.sqlite import SqliteStore, checksums
 from firnline.store.sqlite.connection import DatabaseFile, connect
 from firnline.store.sqlite.write_buffer import WriteBuffer
 
-FLIPS = 10_000 if TORTURE else 300
+FLIPS = 10_000 if TORTURE else 150
 ROWS = "UPDATE entry SET hash = 'x' WHERE id = (1 << 32) + 27"
 
 pytestmark = [
